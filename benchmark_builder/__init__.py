@@ -1,0 +1,1 @@
+"""Builds benchmark data: images, their captions and the errors planted in them."""

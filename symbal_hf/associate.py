@@ -1,0 +1,115 @@
+"""2x2 tables: Cramér's V, risk ratio, exact one-sided p-values, intervals and multiple-testing correction."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Correction = Literal["bonferroni", "holm", "bh"]
+Z95 = 1.959963984540054
+
+
+def cramers_v(a: ArrayLike, n_feature: ArrayLike, n_error: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
+    """Signed phi (Cramér's V of a 2x2 table) in [-1, 1]; 0 where a margin is empty.
+
+    Args:
+        a: rows with both the feature and the error.
+        n_feature: rows with the feature.
+        n_error: rows with the error.
+        n: all rows.
+    """
+    a, n1, m, n = (np.asarray(v, dtype=np.float64) for v in (a, n_feature, n_error, n))
+    spread = n1 * (n - n1) * m * (n - m)
+    return np.where(spread > 0, (a * n - n1 * m) / np.sqrt(np.where(spread > 0, spread, 1)), 0.0)
+
+
+def fisher_greater(a: ArrayLike, n_feature: ArrayLike, n_error: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
+    """One-sided exact p-values P(X >= a), X hypergeometric (Fisher), for arrays that broadcast together.
+
+    The tail is summed from its largest term by the ratio of neighbouring terms, all tables at once; the lower tail
+    is summed instead where `a` lies below the mean, so that every sum starts at its largest term.
+
+    Raises:
+        ValueError: a table with a negative cell.
+    """
+    from scipy.special import gammaln
+
+    a, n1, m, n = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (a, n_feature, n_error, n)))
+    shape = a.shape
+    a, n1, m, n = (v.ravel() for v in (a, n1, m, n))
+    low, high = np.maximum(0, n1 + m - n), np.minimum(n1, m)
+    if ((a < low) | (a > high) | (n1 > n) | (m > n)).any():
+        i = int(np.argmax((a < low) | (a > high) | (n1 > n) | (m > n)))
+        raise ValueError(
+            f"no 2x2 table has a={a[i]:g} with margins {n1[i]:g}, {m[i]:g} of {n[i]:g}; "
+            f"a must be in [{low[i]:g}, {high[i]:g}]."
+        )
+    upper = a > n1 * m / np.maximum(n, 1)
+    x = np.where(upper, a, a - 1)
+    empty = ~upper & (x < low)
+
+    def log_choose(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+        return gammaln(top + 1) - gammaln(bottom + 1) - gammaln(top - bottom + 1)
+
+    x = np.maximum(x, low)
+    log_start = log_choose(m, x) + log_choose(n - m, n1 - x) - log_choose(n, n1)
+    total, term = np.ones_like(x), np.ones_like(x)
+    live = np.arange(len(x))
+    while len(live):
+        xi, n1i, mi, ni, up = x[live], n1[live], m[live], n[live], upper[live]
+        rise = (n1i - xi) * (mi - xi) / ((xi + 1) * (ni - n1i - mi + xi + 1))
+        fall = xi * (ni - n1i - mi + xi) / np.maximum((n1i - xi + 1) * (mi - xi + 1), 1)
+        term[live] *= np.where(up, rise, fall)
+        total[live] += term[live]
+        x[live] += np.where(up, 1, -1)
+        live = live[term[live] > total[live] * 1e-17]
+    tail = np.exp(log_start) * total
+    return np.clip(np.where(empty, 1.0, np.where(upper, tail, 1 - tail)), 0, 1).reshape(shape)
+
+
+def corrected(p: ArrayLike, *, tried: int | None = None, method: Correction = "bonferroni") -> NDArray[np.float64]:
+    """p-values corrected for the `tried` tests they were picked from (default: the ones given), in [0, 1]."""
+    p = np.asarray(p, dtype=np.float64)
+    tried = p.size if tried is None else tried
+    if tried < p.size:
+        raise ValueError(f"tried={tried} is fewer than the {p.size} p-values given; count every test that was made.")
+    if method == "bonferroni" or p.size == 0:
+        return np.minimum(p * tried, 1)
+    order = np.argsort(p)
+    out = np.empty_like(p)
+    if method == "holm":
+        out[order] = np.maximum.accumulate(p[order] * (tried - np.arange(p.size)))
+    else:
+        steps = p[order] * tried / np.arange(1, p.size + 1)
+        out[order] = np.minimum.accumulate(steps[::-1])[::-1]
+    return np.minimum(out, 1)
+
+
+def wilson(successes: float, n: float, *, z: float = Z95) -> tuple[float, float]:
+    """Wilson score interval of a share; (0, 1) when nothing was observed (Wilson 1927)."""
+    if n <= 0:
+        return 0.0, 1.0
+    share, z2 = successes / n, z * z
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = z / (1 + z2 / n) * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return float(max(0.0, middle - half)), float(min(1.0, middle + half))
+
+
+def risk_ratio(a: float, n1: float, b: float, n0: float) -> tuple[float, float, float]:
+    """Risk of the error with the feature over the risk without, with its 95 % interval (Katz, log scale).
+
+    Half a count is added to each cell when one of them is zero, so that the ratio stays finite.
+
+    Args:
+        a: errors among the `n1` rows with the feature.
+        b: errors among the `n0` rows without it.
+    """
+    if n1 <= 0 or n0 <= 0:
+        return float("nan"), 0.0, float("inf")
+    if a == 0 or b == 0:
+        a, b, n1, n0 = a + 0.5, b + 0.5, n1 + 1, n0 + 1
+    ratio = (a / n1) / (b / n0)
+    half = Z95 * np.sqrt(max(1 / a - 1 / n1 + 1 / b - 1 / n0, 0))
+    return float(ratio), float(ratio * np.exp(-half)), float(ratio * np.exp(half))

@@ -1,0 +1,128 @@
+"""Spherical k-means, the exact cosine silhouette in O(N k D), and the choice of k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """A grouping of N unit vectors.
+
+    Attributes:
+        labels: (N,) int64, the cluster of each vector, in [0, k).
+        k: number of non-empty clusters.
+        silhouette: mean cosine silhouette in [-1, 1], or None where no sweep was asked for.
+        sweep: the mean silhouette of every k that was tried.
+    """
+
+    labels: Labels
+    k: int
+    silhouette: float | None = None
+    sweep: tuple[tuple[int, float], ...] = ()
+
+
+def unit(x: Floats) -> NDArray[np.float32]:
+    """Rows of `x` (N, D) scaled to length 1, as float32; zero rows stay zero."""
+    x = np.asarray(x, dtype=np.float32)
+    norm = np.linalg.norm(x, axis=-1, keepdims=True)
+    return x / np.where(norm > 0, norm, 1)
+
+
+def spherical_kmeans(x: Floats, k: int, *, seed: int = 0, iterations: int = 20) -> Labels:
+    """Labels (N,) of spherical k-means over the unit rows of `x` (N, D), empty clusters renumbered away.
+
+    Raises:
+        ValueError: k outside [1, N].
+    """
+    import faiss
+
+    x = np.ascontiguousarray(unit(x))
+    if not 1 <= k <= len(x):
+        raise ValueError(f"k={k} clusters asked of {len(x)} vectors; k must be in [1, {len(x)}].")
+    # faiss trains on 256 points per centroid by default and says so nowhere but in its own log.
+    kmeans = faiss.Kmeans(
+        x.shape[1], k, niter=iterations, spherical=True, seed=seed + 1, max_points_per_centroid=len(x),
+        min_points_per_centroid=1,
+    )  # fmt: skip
+    kmeans.train(x)
+    labels = kmeans.index.search(x, 1)[1][:, 0]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def silhouette_samples(x: Floats, labels: Labels, *, chunk: int = 65_536) -> NDArray[np.float64]:
+    """Exact cosine silhouette of every row: (N,) float64 in [-1, 1], 0 for singletons (Rousseeuw 1987).
+
+    The mean cosine distance from a unit vector to a cluster needs only the sum of the cluster's vectors, so the
+    cost is N k D instead of N^2 D.
+
+    Raises:
+        ValueError: fewer than 2 or more than N-1 clusters.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    norm = np.linalg.norm(x, axis=1, keepdims=True)
+    x = x / np.where(norm > 0, norm, 1)
+    _, labels = np.unique(labels, return_inverse=True)
+    count = np.bincount(labels)
+    k = len(count)
+    if not 2 <= k < len(x):
+        raise ValueError(f"the silhouette needs 2 to N-1 = {len(x) - 1} clusters, got {k}.")
+    order = np.argsort(labels, kind="stable")
+    sums = np.add.reduceat(x[order], np.r_[0, np.cumsum(count)[:-1]], axis=0)
+    out = np.empty(len(x))
+    for start in range(0, len(x), chunk):
+        part, own = x[start : start + chunk], labels[start : start + chunk]
+        here = np.arange(len(part))
+        total = part @ sums.T
+        own_count = count[own]
+        # A vector's distance to itself is zero by definition, whatever rounding says.
+        a = (own_count - 1 - (total[here, own] - (part * part).sum(1))) / np.maximum(own_count - 1, 1)
+        other = 1 - total / count
+        other[here, own] = np.inf
+        b = other.min(1)
+        size = np.maximum(a, b)
+        out[start : start + chunk] = np.where((own_count > 1) & (size > 0), (b - a) / np.where(size > 0, size, 1), 0)
+    return out
+
+
+def cosine_silhouette(x: Floats, labels: Labels) -> float:
+    """Mean of `silhouette_samples`, in [-1, 1]."""
+    return float(silhouette_samples(x, labels).mean())
+
+
+def choose_k(
+    x: Floats,
+    ks: Sequence[int],
+    *,
+    seed: int = 0,
+    iterations: int = 20,
+    progress: Callable[[Sequence[int]], Sequence[int]] = lambda ks: ks,
+) -> Clustering:
+    """Cluster at each k that fits the data and keep the one with the best mean silhouette (paper section 4.1).
+
+    Data too small for any k in `ks` (fewer than three distinct vectors) comes back as one cluster.
+    """
+    distinct = len(np.unique(unit(x).round(6), axis=0))
+    usable = sorted({k for k in ks if 2 <= k < min(len(x), distinct + 1)})
+    if not usable:
+        return Clustering(np.zeros(len(x), np.int64), 1)
+    best: tuple[float, Labels] | None = None
+    sweep = []
+    for k in progress(usable):
+        labels = spherical_kmeans(x, k, seed=seed, iterations=iterations)
+        if not 2 <= labels.max() + 1 < len(x):
+            continue
+        score = cosine_silhouette(x, labels)
+        sweep.append((k, score))
+        if best is None or score > best[0]:
+            best = score, labels
+    if best is None:
+        return Clustering(np.zeros(len(x), np.int64), 1)
+    return Clustering(best[1], int(best[1].max()) + 1, best[0], tuple(sweep))
