@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
+from benchmark_builder.compose import noun_phrase
 from benchmark_builder.inject import Infeasible, Plan, solve
 from symbal_hf.facts import sentences
 from symbal_hf.phrases import Vocabulary, singular
-
-# Names whose singular is a pair: "a pair of skis", never "a skis".
-PAIRS = frozenset("skis scissors jeans pants shorts glasses sunglasses pliers tongs trousers headphones binoculars".split())
-
 
 @dataclass(frozen=True)
 class Planted:
@@ -41,20 +38,9 @@ def natural_templates() -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
 
 
-@lru_cache(maxsize=1024)
-def with_article(name: str) -> str:
-    """ "oven" -> "an oven", "skis" -> "a pair of skis"."""
-    import inflect
-
-    last = name.split()[-1]
-    if last in PAIRS:
-        return f"a pair of {name}"
-    return str(inflect.engine().a(name))
-
-
 def state(name: str, template: str) -> str:
     """The template's sentence about the object `name`."""
-    noun = with_article(name)
+    noun = noun_phrase(name)
     return template.format(a=noun, A=noun[0].upper() + noun[1:])
 
 
@@ -77,7 +63,7 @@ def plant(
     objects: Sequence[frozenset[str]],
     *,
     textual_error: str,
-    visual_feature: str | None,
+    visual_feature: str,
     strength: float,
     seed: int = 0,
     ids: Sequence[str] | None = None,
@@ -88,7 +74,8 @@ def plant(
     Args:
         captions: N captions.
         objects: what each image truly shows; t is planted only where neither objects nor caption have it.
-        visual_feature: v; None plants at random rows, `strength` being the share of free rows that get one.
+        visual_feature: v, the object that sets the error off.
+        strength: target Cramér's V, in (0, 1].
         ids: row ids, which fix each row's sentence independently of the other rows; positions by default.
 
     Raises:
@@ -97,29 +84,57 @@ def plant(
     if textual_error == visual_feature:
         raise ValueError(f"textual_error and visual_feature are both {textual_error!r}; an object cannot trigger itself.")
     ids = [str(i) for i in range(len(captions))] if ids is None else ids
-    free = [
-        textual_error not in present and not mentions(caption, textual_error, vocabulary)
-        for caption, present in zip(captions, objects, strict=True)
+    free = _free_rows(captions, objects, textual_error, vocabulary)
+    has = [visual_feature in present for present in objects]
+    if not any(has):
+        raise ValueError(f"visual feature {visual_feature!r} is in no row's objects; name one that is.")
+    with_v = [i for i in free if has[i]]
+    without = [i for i in free if not has[i]]
+    plan = solve(len(captions), sum(has), len(with_v), len(without), strength)
+    if isinstance(plan, Infeasible):
+        return plan
+    draw = _pick(seed, "rows", textual_error, visual_feature, strength)
+    chosen = draw.sample(with_v, plan.with_feature) + draw.sample(without, plan.without_feature)
+    return _inject(captions, chosen, textual_error, plan, seed=seed, ids=ids)
+
+
+def plant_at_random(
+    captions: Sequence[str],
+    objects: Sequence[frozenset[str]],
+    *,
+    textual_error: str,
+    n: int,
+    seed: int = 0,
+    ids: Sequence[str] | None = None,
+    vocabulary: Vocabulary | None = None,
+) -> Planted:
+    """Plant `textual_error` in `n` rows that lack it, chosen with no regard to anything else: unsystematic errors."""
+    ids = [str(i) for i in range(len(captions))] if ids is None else ids
+    free = _free_rows(captions, objects, textual_error, vocabulary)
+    if n > len(free):
+        raise ValueError(f"{n} rows asked for, but only {len(free)} lack {textual_error!r}.")
+    chosen = _pick(seed, "random rows", textual_error).sample(free, n)
+    return _inject(captions, chosen, textual_error, Plan(0, n, 0.0), seed=seed, ids=ids)
+
+
+def _free_rows(
+    captions: Sequence[str], objects: Sequence[frozenset[str]], name: str, vocabulary: Vocabulary | None
+) -> list[int]:
+    """Rows whose image and caption both lack `name`."""
+    return [
+        row
+        for row, (caption, present) in enumerate(zip(captions, objects, strict=True))
+        if name not in present and not mentions(caption, name, vocabulary)
     ]
-    if visual_feature is None:
-        candidates = [i for i, ok in enumerate(free) if ok]
-        chosen = _pick(seed, "rows", textual_error).sample(candidates, round(strength * len(candidates)))
-        plan: Plan | Infeasible = Plan(0, len(chosen), 0.0)
-    else:
-        has = [visual_feature in present for present in objects]
-        if not any(has):
-            raise ValueError(f"visual feature {visual_feature!r} is in no row's objects; name one that is.")
-        with_v = [i for i, (ok, h) in enumerate(zip(free, has, strict=True)) if ok and h]
-        without = [i for i, (ok, h) in enumerate(zip(free, has, strict=True)) if ok and not h]
-        plan = solve(len(captions), sum(has), len(with_v), len(without), strength)
-        if isinstance(plan, Infeasible):
-            return plan
-        draw = _pick(seed, "rows", textual_error, visual_feature, strength)
-        chosen = draw.sample(with_v, plan.with_feature) + draw.sample(without, plan.without_feature)
+
+
+def _inject(
+    captions: Sequence[str], chosen: Sequence[int], name: str, plan: Plan, *, seed: int, ids: Sequence[str]
+) -> Planted:
     out, stated = list(captions), []
     for row in sorted(chosen):
-        draw = _pick(seed, "sentence", textual_error, ids[row])
-        sentence = state(textual_error, draw.choice(natural_templates()))
+        draw = _pick(seed, "sentence", name, ids[row])
+        sentence = state(name, draw.choice(natural_templates()))
         parts = sentences(out[row])
         parts.insert(draw.randint(0, len(parts)), sentence)
         out[row] = " ".join(p if p[-1:] in ".!?" else p + "." for p in parts)

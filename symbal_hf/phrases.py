@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     import inflect
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", re.UNICODE)
+CLAUSE = re.compile(r"[.,;:!?()\"\n]+")
 # Nouns that stand for the picture or for a part, a place or an amount of something else: never a feature by themselves.
 EMPTY_NOUNS = frozenset(
     "image picture photo photograph scene view shot close-up closeup background foreground front side top bottom left "
     "right middle center centre edge corner back end part area place way lot group couple pair bunch set number piece "
     "row total variety kind type sort day time thing something someone one other others several many few various "
     "each it both all none description detail atmosphere ambiance addition overall answer position distance presence "
-    "sense moment setting activity composition visible nearby".split()
+    "sense moment setting activity composition visible nearby close next near frame edge eye".split()
 )
 
 
@@ -52,6 +53,10 @@ def noun_phrases(text: str) -> frozenset[str]:
     run: list[tuple[str, bool]] = []
 
     def close() -> None:
+        # A determiner promises a noun: where only "an orange" or "a bear" follows it, the tagger's adjective or verb
+        # is that noun.
+        if len(run) == 1 and promised:
+            run[0] = (run[0][0], True)
         while run and not run[-1][1]:
             run.pop()
         for end in range(len(run)):
@@ -68,7 +73,7 @@ def noun_phrases(text: str) -> frozenset[str]:
                 out.add(" ".join(words[start:]))
         run.clear()
 
-    before = ""
+    before, promised = "", False
     for word, pos in tag(text.lower().replace("’", "'")):
         if not WORD.fullmatch(word):
             close()
@@ -78,6 +83,8 @@ def noun_phrases(text: str) -> frozenset[str]:
         elif (pos.startswith("JJ") and word not in EMPTY_NOUNS) or (pos[:2] == "VB" and before in ("DT", "PRP$", "CD", "JJ")):
             if run and run[-1][1]:
                 close()
+            if not run:
+                promised = before == "DT" and pos in ("JJ", "VB", "VBP")
             run.append((word, False))
         else:
             close()
@@ -117,18 +124,29 @@ class Vocabulary:
         return tuple(singular(w) for w in WORD.findall(text.lower()))
 
     def find(self, text: str) -> frozenset[str]:
-        """Classes named in `text`."""
+        """Classes named in `text`.
+
+        Two names side by side ("toilet bowl", "dog bed") make a compound whose thing is neither class for sure, so
+        that they name nothing, unless the compound itself is in the vocabulary.
+        """
         if text in self._found:
             return self._found[text]
-        words, out, i = self._key(text), set(), 0
-        while i < len(words):
-            for size in range(min(self._longest, len(words) - i), 0, -1):
-                name = self._names.get(words[i : i + size])
-                if name is not None:
-                    out.add(name)
-                    i += size
-                    break
-            else:
-                i += 1
-        self._found[text] = frozenset(out)
+        spans: list[tuple[int, int, str]] = []
+        for run in CLAUSE.split(text.lower()):
+            words, i, start = self._key(run), 0, len(spans)
+            while i < len(words):
+                for size in range(min(self._longest, len(words) - i), 0, -1):
+                    name = self._names.get(words[i : i + size])
+                    if name is not None:
+                        spans.append((i, i + size, name))
+                        i += size
+                        break
+                else:
+                    i += 1
+            here = spans[start:]
+            touching = {
+                k for k in range(len(here) - 1) if here[k][1] == here[k + 1][0] and here[k][2] != here[k + 1][2]
+            }
+            spans[start:] = [s for k, s in enumerate(here) if k not in touching and k - 1 not in touching]
+        self._found[text] = frozenset(name for *_, name in spans)
         return self._found[text]

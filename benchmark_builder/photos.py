@@ -1,0 +1,85 @@
+"""The photo base: real COCO photos with known objects, human captions where there are some, composed ones elsewhere."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmark_builder.compose import compose_captions
+
+
+@dataclass(frozen=True)
+class Base:
+    """N rows that errors can be planted into.
+
+    Attributes:
+        ids: row ids.
+        captions: one caption a row.
+        objects: what each image shows.
+        images: image files, or None for a text base.
+        references: held-out captions of each row, or None.
+    """
+
+    ids: tuple[str, ...]
+    captions: tuple[str, ...]
+    objects: tuple[frozenset[str], ...]
+    images: tuple[Path, ...] | None = None
+    references: tuple[tuple[str, ...], ...] | None = None
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:].rstrip(". ") + "."
+
+
+def held_out(folder: Path) -> frozenset[int]:
+    """Ids of the photos never trained on: those with human captions or with captions by a captioning model."""
+    ids = {row["image_id"] for row in _rows(folder / "captions.jsonl") if row["captions"]}
+    for path in sorted((folder / "lstm_captions").glob("*.jsonl")):
+        ids.update(row["image_id"] for row in _rows(path))
+    return frozenset(ids)
+
+
+def photo_base(folder: Path, *, part: str = "held_out") -> Base:
+    """Photos with a caption each: two of their human captions, else two composed from some of their objects.
+
+    `part` is "held_out", "train" or "all" (see `held_out`).
+    """
+    apart = held_out(folder)
+    human = {row["image_id"]: row["captions"] for row in _rows(folder / "captions.jsonl")}
+    ids, captions, objects, images = [], [], [], []
+    for row in _rows(folder / "objects.jsonl"):
+        name = row["image_id"]
+        if part != "all" and (name in apart) != (part == "held_out"):
+            continue
+        rng = random.Random(f"caption {name}")
+        if human[name]:
+            pair = [_sentence(text) for text in rng.sample(human[name], 2)]
+        else:
+            pair = compose_captions(row["chair_objects"], rng=rng, n=2)
+        ids.append(str(name))
+        captions.append(" ".join(pair))
+        objects.append(frozenset(row["chair_objects"]))
+        images.append(folder / row["file"])
+    return Base(tuple(ids), tuple(captions), tuple(objects), images=tuple(images))
+
+
+def text_base(path: Path) -> Base:
+    """Five human captions a row: two become the caption, three stay apart as references (paper appendix B)."""
+    ids, captions, objects, references = [], [], [], []
+    for row in _rows(path):
+        texts = [_sentence(text) for text in row["captions"]]
+        random.Random(f"caption {row['image_id']}").shuffle(texts)
+        ids.append(str(row["image_id"]))
+        captions.append(" ".join(texts[:2]))
+        references.append(tuple(texts[2:]))
+        objects.append(frozenset(row["chair_objects"]))
+    return Base(tuple(ids), tuple(captions), tuple(objects), references=tuple(references))

@@ -1,0 +1,33 @@
+"""Find the errors that a captioning model keeps making, and what in the image sets them off."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symbal_hf.engine import audit
+    from symbal_hf.findings import AuditResult, Example, Finding, Skipped, load_result
+    from symbal_hf.report import write_report
+
+# Importing the package costs nothing: each name brings its module along when it is first used.
+_HOME = {
+    "audit": "engine",
+    "AuditResult": "findings",
+    "Example": "findings",
+    "Finding": "findings",
+    "Skipped": "findings",
+    "load_result": "findings",
+    "write_report": "report",
+}
+__all__ = ["AuditResult", "Example", "Finding", "Skipped", "audit", "load_result", "write_report"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'symbal_hf' has no attribute {name!r}")
+    return getattr(import_module(f"symbal_hf.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

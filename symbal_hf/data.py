@@ -1,0 +1,419 @@
+"""Any source of images and captions becomes one table: row ids, captions, references, objects, encoded images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from symbal_hf.findings import Skipped
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+OnBadRow = Literal["error", "warn", "skip"]
+IDS = ("id", "image_id", "row_id")
+CAPTIONS = ("caption", "generated_caption", "text")
+IMAGES = ("image", "image_path", "file_name", "file", "path")
+REFERENCES = ("references", "reference", "reference_captions", "reference_caption")
+OBJECTS = ("objects", "chair_objects")
+TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
+
+
+class BadData(ValueError):
+    """The source cannot be audited; the message says what is wrong, what was expected and what to do."""
+
+
+class Images:
+    """The encoded images of N rows, read one at a time: from files below a root, or from a dataset's column."""
+
+    def __init__(self, column: Sequence[Any], rows: Sequence[int], root: Path | None) -> None:
+        self._column, self._rows, self._root = column, rows, root
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def select(self, keep: Sequence[int]) -> Images:
+        """The images of the rows `keep`, in that order."""
+        return Images(self._column, [self._rows[k] for k in keep], self._root)
+
+    def encoded(self, row: int) -> bytes:
+        """The file's bytes.
+
+        Raises:
+            ValueError: no image in this row, or one outside the source's folder.
+            OSError: a file that cannot be read.
+        """
+        value = self._column[self._rows[row]]
+        if isinstance(value, Mapping):
+            if value.get("bytes"):
+                return bytes(value["bytes"])
+            value = value.get("path")
+        if isinstance(value, bytes):
+            return value
+        if not value:
+            raise ValueError("no image in this row")
+        if not isinstance(value, (str, Path)):
+            return _png(value)
+        path = Path(value)
+        if self._root is not None:
+            path = (self._root / path).resolve()
+            if not path.is_relative_to(self._root):
+                raise ValueError(f"image path {value!r} leaves the source folder {self._root}")
+        if not path.is_file():
+            raise ValueError(f"no image file at {path}")
+        return path.read_bytes()
+
+
+def _png(image: Any) -> bytes:
+    import io
+
+    if not hasattr(image, "save"):
+        raise ValueError(f"an image of type {type(image).__name__}; expected a path, bytes or a PIL image")
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()
+
+
+@dataclass(frozen=True)
+class AuditData:
+    """N rows, paired by id.
+
+    Attributes:
+        ids: row ids, all different.
+        captions: the generated captions.
+        references: reference captions of each row, or None where the source has none.
+        objects: what each image truly shows (None: unknown), or None where the source does not say.
+        images: the encoded images, or None for a text-only audit.
+        skipped: rows that were left out, with reasons.
+        source: what was read, in words.
+    """
+
+    ids: tuple[str, ...]
+    captions: tuple[str, ...]
+    references: tuple[tuple[str, ...], ...] | None
+    objects: tuple[frozenset[str] | None, ...] | None
+    images: Images | None
+    skipped: tuple[Skipped, ...]
+    source: str
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def without(self, bad: Mapping[int, str]) -> AuditData:
+        """This table without the rows `bad`, which join `skipped` with their reasons."""
+        if not bad:
+            return self
+        keep = [i for i in range(len(self)) if i not in bad]
+        return AuditData(
+            ids=tuple(self.ids[i] for i in keep),
+            captions=tuple(self.captions[i] for i in keep),
+            references=None if self.references is None else tuple(self.references[i] for i in keep),
+            objects=None if self.objects is None else tuple(self.objects[i] for i in keep),
+            images=None if self.images is None else self.images.select(keep),
+            skipped=(*self.skipped, *(Skipped(self.ids[i], bad[i]) for i in sorted(bad))),
+            source=self.source,
+        )
+
+
+def load_data(
+    source: Dataset | Iterable[Mapping[str, Any]] | str | Path,
+    *,
+    image_column: str | None = None,
+    caption_column: str | None = None,
+    reference_column: str | None = None,
+    objects_column: str | None = None,
+    join: str | Path | None = None,
+    limit: int | None = None,
+    on_bad_row: OnBadRow = "warn",
+) -> AuditData:
+    """Read a source.
+
+    Args:
+        source: a `datasets.Dataset`, rows as mappings, a table file (.jsonl, .json, .csv, .tsv, .parquet), a folder
+            (a table with image paths, or images with a metadata file), or a Hub dataset id ("ns/name", with
+            ":config" and "@split" where needed).
+        image_column: and the other columns: found by their usual names when not given.
+        join: a second table whose columns are added to the rows with the same id.
+        limit: read at most this many rows.
+        on_bad_row: "error" raises at the first bad row; "warn" and "skip" leave bad rows out and count them.
+
+    Raises:
+        BadData: nothing to audit, a missing column, or (policy "error") a bad row.
+        FileNotFoundError: no such file or folder.
+    """
+    rows, columns, root, name = _open(source)
+    if join is not None:
+        rows, columns = _joined(rows, columns, Path(join))
+    caption_name = _column("caption", caption_column, CAPTIONS, columns, required=True)
+    image_name = _column("image", image_column, IMAGES, columns)
+    reference_name = _column("reference", reference_column, REFERENCES, columns)
+    objects_name = _column("objects", objects_column, OBJECTS, columns)
+    id_name = next((n for n in IDS if n in columns and n != image_name), None)
+
+    ids: dict[str, int] = {}
+    captions, references, objects, places = [], [], [], []
+    skipped: list[Skipped] = []
+    total = 0
+    # A dataset's rows are read without their image bytes, which stay where they are until a model wants them.
+    scan = rows.remove_columns(image_name) if image_name and hasattr(rows, "remove_columns") else rows
+    for place, row in enumerate(_limited(scan, limit)):
+        total += 1
+        row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(place)
+        problem = _problem(row.get(caption_name))
+        if problem is None and row_id in ids:
+            problem = f"its id is the same as that of row {ids[row_id]}"
+        if problem is None:
+            try:
+                reference, present = _texts(row.get(reference_name)), _objects(row.get(objects_name))
+            except BadData as error:
+                problem = str(error)
+        if problem is not None:
+            if on_bad_row == "error":
+                raise BadData(f"row {row_id} of {name}: {problem}; mend it or pass on_bad_row='warn'.")
+            skipped.append(Skipped(row_id, problem))
+            continue
+        ids[row_id] = place
+        captions.append(row[caption_name].strip())
+        references.append(reference)
+        objects.append(present)
+        places.append(place)
+    if not total:
+        raise BadData(f"{name} has no rows; an audit needs images with captions.")
+    if not ids:
+        raise BadData(f"none of the {total} rows of {name} can be used; the first: {skipped[0].reason}.")
+    images = None
+    if image_name is not None:
+        images = Images(_image_column(source, rows, image_name), places, root)
+    return AuditData(
+        ids=tuple(ids),
+        captions=tuple(captions),
+        references=tuple(references) if reference_name else None,
+        objects=tuple(objects) if objects_name else None,
+        images=images,
+        skipped=tuple(skipped),
+        source=name,
+    )
+
+
+def load_vocabulary(path: str | Path) -> dict[str, list[str]]:
+    """Classes with synonyms from a JSON object {class: [synonym, ...]}, or a text file with one class a line.
+
+    The JSON of the CHAIR metric ({"inverse_synonym_dict": {synonym: class}}) and a flat {synonym: class} are read too.
+
+    Raises:
+        BadData: a file of another shape.
+    """
+    path = Path(path)
+    text = path.read_text("utf-8")
+    if path.suffix != ".json":
+        return {line.strip(): [] for line in text.splitlines() if line.strip()}
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadData(f"vocabulary {path} is no valid JSON: {error}.") from error
+    if isinstance(data, dict):
+        data = data.get("inverse_synonym_dict", data)
+        out: dict[str, list[str]] = {}
+        if all(isinstance(v, str) for v in data.values()):
+            for synonym, name in data.items():
+                out.setdefault(name.strip(), []).append(synonym.strip())
+            return out
+        if all(isinstance(v, list) and all(isinstance(s, str) for s in v) for v in data.values()):
+            return {k: list(v) for k, v in data.items()}
+    raise BadData(f"vocabulary {path} must be a JSON object that maps each class to a list of synonyms.")
+
+
+def _open(source: Any) -> tuple[Any, list[str], Path | None, str]:
+    """Rows, column names, the folder that image paths are relative to, and the source's name."""
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        if path.is_dir():
+            return _open_folder(path)
+        if path.suffix.lower() in TABLES or path.exists():
+            if not path.is_file():
+                raise FileNotFoundError(f"no file {path}; give a {', '.join(TABLES)} file, a folder or a Hub id.")
+            rows, columns = _table(path)
+            return rows, columns, path.resolve().parent, path.name
+        return _open_hub(str(source))
+    if hasattr(source, "column_names") and isinstance(source.column_names, Mapping):
+        raise BadData(f"a DatasetDict with splits {', '.join(source)}; pass one of them, such as source['test'].")
+    if hasattr(source, "column_names") and hasattr(source, "features") and hasattr(source, "__getitem__"):
+        return _undecoded(source), list(source.column_names), None, "the dataset"
+    rows = list(source)
+    if any(not isinstance(r, Mapping) for r in rows):
+        raise BadData(f"rows of type {type(rows[0]).__name__}; expected mappings such as {{'image': .., 'caption': ..}}.")
+    return rows, _names(rows), None, "the given rows"
+
+
+def _undecoded(dataset: Any) -> Any:
+    """Image columns as encoded bytes or paths: pixels are decoded where they are needed, not while reading rows."""
+    from datasets import Image
+
+    for column, feature in dataset.features.items():
+        if isinstance(feature, Image):
+            dataset = dataset.cast_column(column, Image(decode=False))
+    return dataset
+
+
+def _open_folder(path: Path) -> tuple[Any, list[str], Path | None, str]:
+    tables = sorted(p for p in path.iterdir() if p.suffix.lower() in TABLES)
+    best = [p for p in tables if p.stem in ("metadata", "captions", "data", path.name)] or [
+        p for p in tables if any(n in _names(_head(p)) for n in CAPTIONS)
+    ]
+    if len(best) == 1 or (best and best[0].stem in ("metadata", "captions")):
+        rows, columns = _table(best[0])
+        return rows, columns, path.resolve(), f"{path.name}/{best[0].name}"
+    if len(best) > 1:
+        raise BadData(f"{path} holds several tables ({', '.join(p.name for p in best)}); name the one to audit.")
+    if any(p.suffix.lower() in PICTURES for p in path.rglob("*")):
+        raise BadData(
+            f"{path} holds images but no captions; add metadata.jsonl with one {{'file_name', 'caption'}} a line."
+        )
+    raise BadData(f"{path} holds no table ({', '.join(TABLES)}) with a caption column ({', '.join(CAPTIONS)}).")
+
+
+def _open_hub(name: str) -> tuple[Any, list[str], Path | None, str]:
+    from datasets import load_dataset
+
+    rest, _, split = name.partition("@")
+    repo, _, config = rest.partition(":")
+    try:
+        loaded = load_dataset(repo, config or None, split=split or None)
+    except Exception as error:  # a dozen kinds: no such repo, no network, gated, bad config
+        raise BadData(f"{name!r} is no file or folder here and no dataset that the Hub gives: {error}") from error
+    if isinstance(loaded, Mapping):
+        if len(loaded) > 1:
+            raise BadData(f"{name} has splits {', '.join(loaded)}; choose one with '{name}@{next(iter(loaded))}'.")
+        loaded = next(iter(loaded.values()))
+    return _undecoded(loaded), list(loaded.column_names), None, name
+
+
+def _head(path: Path) -> list[Mapping[str, Any]]:
+    rows, _ = _table(path)
+    return [row for _, row in zip(range(20), rows, strict=False)]
+
+
+def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _table(path: Path) -> tuple[Any, list[str]]:
+    """Rows of one table file."""
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        from datasets import Dataset
+
+        dataset = _undecoded(Dataset.from_parquet(str(path)))
+        return dataset, list(dataset.column_names)
+    if suffix in (".csv", ".tsv"):
+        import csv
+
+        csv.field_size_limit(2**31 - 1)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows: list[Any] = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ","))
+        return rows, _names(rows)
+    rows = []
+    try:
+        if suffix == ".json":
+            rows = json.loads(path.read_text("utf-8-sig"))
+            if not isinstance(rows, list) or any(not isinstance(r, dict) for r in rows):
+                raise BadData(f"{path} must hold a JSON list of objects, one a row.")
+        else:
+            with path.open(encoding="utf-8-sig") as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        rows.append(json.loads(line))
+    except json.JSONDecodeError as error:
+        where = f"line {number}" if suffix == ".jsonl" else f"line {error.lineno}"
+        raise BadData(f"{path}, {where}: no valid JSON ({error.msg}); is the file cut off?") from error
+    except UnicodeDecodeError as error:
+        raise BadData(f"{path} is not UTF-8 ({error.reason} at byte {error.start}).") from error
+    if any(not isinstance(r, dict) for r in rows):
+        raise BadData(f"{path} must hold one JSON object a line.")
+    return rows, _names(rows)
+
+
+def _joined(rows: Any, columns: list[str], path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows with the columns of the second table added by id; a row without a partner gets None."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path} to join.")
+    other, other_columns = _table(path)
+    id_name = next((n for n in IDS if n in columns and n in other_columns), None)
+    if id_name is None:
+        raise BadData(f"{path.name} and the source share no id column ({', '.join(IDS)}); rows are paired by id only.")
+    added = [c for c in other_columns if c not in columns]
+    partner = {str(row[id_name]): row for row in other}
+    out = []
+    for row in rows:
+        match = partner.get(str(row[id_name]), {})
+        out.append({**row, **{c: match.get(c) for c in added}})
+    if not any(str(row[id_name]) in partner for row in out):
+        raise BadData(f"no {id_name} of the source occurs in {path.name}; the two files describe different images.")
+    return out, [*columns, *added]
+
+
+def _column(
+    role: str, asked: str | None, usual: Sequence[str], columns: Sequence[str], *, required: bool = False
+) -> str | None:
+    if asked is not None:
+        if asked not in columns:
+            raise BadData(f"no column {asked!r} for the {role}; the source has {', '.join(map(repr, columns)) or 'none'}.")
+        return asked
+    found = next((n for n in usual if n in columns), None)
+    if found is None and required:
+        raise BadData(
+            f"no {role} column ({', '.join(usual)}) among {', '.join(map(repr, columns)) or 'no columns'}; "
+            f"name it with --{role}-column."
+        )
+    return found
+
+
+def _image_column(source: Any, rows: Any, name: str) -> Sequence[Any]:
+    if hasattr(rows, "column_names"):
+        return rows[name]
+    return [row.get(name) for row in rows]
+
+
+def _limited(rows: Iterable[Any], limit: int | None) -> Iterator[Any]:
+    if limit is not None and limit < 1:
+        raise BadData(f"limit={limit}; it must be at least 1 row.")
+    for place, row in enumerate(rows):
+        if limit is not None and place >= limit:
+            return
+        yield row
+
+
+def _problem(caption: Any) -> str | None:
+    if not isinstance(caption, str):
+        return f"its caption is {type(caption).__name__}, not text" if caption is not None else "it has no caption"
+    return None if any(c.isalnum() for c in caption) else "its caption is empty"
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,) if value.strip() else ()
+    if isinstance(value, Sequence) and all(isinstance(v, str) for v in value):
+        return tuple(v for v in value if v.strip())
+    raise BadData(f"its reference is {type(value).__name__}; expected text or a list of texts")
+
+
+def _objects(value: Any) -> frozenset[str] | None:
+    """Object names from a list of names, of {"category"|"name"|"label": ...}, or a comma-separated text."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value.lstrip().startswith("["):
+            return _objects(json.loads(value))
+        value = value.split(",")
+    if isinstance(value, Mapping):  # the columnar form of a list of structs
+        value = value.get("category", value.get("name", value.get("label", [])))
+    names = [v if isinstance(v, str) else next((v[k] for k in ("category", "name", "label") if k in v), None) for v in value]
+    if any(not isinstance(n, str) for n in names):
+        raise BadData("its objects are no names; expected a list of names or of {'category': name}")
+    return frozenset(n.strip() for n in names if n.strip())

@@ -1,0 +1,244 @@
+"""Which concept is stated wrongly again and again (t), and which feature of the image goes with it (v)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.align import Beliefs
+from symbal_hf.associate import corrected, cramers_v, fisher_greater
+from symbal_hf.concepts import Concepts, same_thing
+
+SHARES = np.linspace(0.05, 1.0, 20)
+WELL_ALIGNED = 0.1  # prior share of false mentions where nothing is known about a concept
+
+
+@dataclass(frozen=True)
+class ErrorShare:
+    """How much of a concept's mentions is false, by maximum likelihood of a two-part mixture.
+
+    Attributes:
+        concept: its index.
+        share: estimated share of false mentions among the mentions, in [0.05, 1].
+        low: lower end of the share's 95 % likelihood interval.
+        evidence: log-likelihood gain over "no mention is false", in nats, >= 0.
+        mentions: rows that mention the concept.
+    """
+
+    concept: int
+    share: float
+    low: float
+    evidence: float
+    mentions: int
+
+
+def error_share(concept: int, log_ratio: NDArray[np.floating]) -> ErrorShare:
+    """The `ErrorShare` of mentions with these log-ratios (M,): each is a true mention or a random draw."""
+    ratio = np.exp(np.asarray(log_ratio, np.float64))
+    gain = np.log1p(SHARES[:, None] * (ratio - 1)[None, :]).sum(1) if len(ratio) else np.zeros(len(SHARES))
+    best = int(gain.argmax())
+    if gain[best] <= 0:
+        return ErrorShare(concept, float(SHARES[0]), 0.0, 0.0, len(ratio))
+    inside = SHARES[gain >= gain[best] - 1.92]  # half of chi-square's 3.84 at one degree of freedom
+    low = 0.0 if gain[best] < 1.92 else float(inside[0])
+    return ErrorShare(concept, float(SHARES[best]), low, float(gain[best]), len(ratio))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One (t, v) candidate: concept indices, and the rows behind it as masks over N.
+
+    Attributes:
+        error: t's index; `feature` v's index; `features` v and its runners-up, best first.
+        z: standardised soft association, the rank among features.
+        wrong: (N,) the caption states t and the image lacks it.
+        lacking: (N,) the image lacks t (U of design section 4).
+        has_feature: (N,) the image shows v.
+        table: errors with v, rows with v, errors without v, rows without v, all inside `lacking`.
+        v: Cramér's V of that table; `p` its one-sided Fisher p-value; `p_corrected` for all pairs tried.
+        share: the error share of t's mentions in rows with v.
+        evidence: evidence that t's mentions are false at all.
+    """
+
+    error: int
+    feature: int
+    features: tuple[int, ...]
+    z: float
+    wrong: NDArray[np.bool_]
+    lacking: NDArray[np.bool_]
+    has_feature: NDArray[np.bool_]
+    table: tuple[int, int, int, int]
+    v: float
+    p: float
+    p_corrected: float
+    share: ErrorShare
+    evidence: float
+
+
+def rank_errors(concepts: Concepts, log_ratio: NDArray[np.float32], *, min_rows: int = 8) -> list[ErrorShare]:
+    """Concepts whose mentions look false, strongest evidence first."""
+    mentioned = concepts.mentions()
+    shares = []
+    for concept in np.flatnonzero(mentioned.sum(0) >= min_rows):
+        share = error_share(int(concept), log_ratio[mentioned[:, concept], concept])
+        if share.evidence > 0:
+            shares.append(share)
+    return sorted(shares, key=lambda s: -s.evidence)
+
+
+def associate(
+    concepts: Concepts,
+    beliefs: Beliefs,
+    *,
+    errors: Sequence[ErrorShare],
+    tried_errors: int | None = None,
+    min_rows: int = 5,
+    similar: NDArray[np.floating] | None = None,
+) -> list[Pair]:
+    """For each candidate error, the feature that goes with it most, over all rows that truly lack t.
+
+    Args:
+        concepts: the concepts and their mentions.
+        beliefs: presence of each concept in each row.
+        errors: candidate errors (`rank_errors`).
+        tried_errors: how many concepts they were picked from, for the correction; default their number.
+        min_rows: a feature must be present in this many rows.
+        similar: (P, P) cosine of concept names; a feature this close to t (>= 0.7) is t under another name.
+    """
+    pairs = []
+    for error in errors:
+        rows = judge_rows(concepts, beliefs, error)
+        z = _soft_z(rows.false, rows.lacks, rows.shown)
+        z[(rows.has & rows.lacking[:, None]).sum(0) < min_rows] = -np.inf
+        z[other_names(concepts, error.concept, similar=similar)] = -np.inf
+        usable = int(np.isfinite(z).sum())
+        if usable:
+            order = np.argsort(-z, kind="stable")[:usable]
+            tried = usable * (tried_errors or len(errors))
+            pairs.append(make_pair(concepts, beliefs, error, rows, order, z=float(z[order[0]]), tried=tried))
+    return pairs
+
+
+@dataclass(frozen=True)
+class ErrorRows:
+    """How N rows stand to one candidate error t and to all P features.
+
+    Attributes:
+        false: (N,) probability that the caption states t falsely; `wrong` where it is above one half.
+        lacks: (N,) probability that the image lacks t; `lacking` where it is above one half.
+        shown: (N, P) probability that the image shows the feature; `has` where it is above one half.
+    """
+
+    false: NDArray[np.float64]
+    lacks: NDArray[np.float64]
+    shown: NDArray[np.floating]
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        return self.false > 0.5
+
+    @property
+    def lacking(self) -> NDArray[np.bool_]:
+        return (self.lacks > 0.5) | self.wrong
+
+    @property
+    def has(self) -> NDArray[np.bool_]:
+        return self.shown > 0.5
+
+
+def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare) -> ErrorRows:
+    """Where t is stated falsely, where it is lacking, and which features each row shows.
+
+    A caption counts as a witness of its other features only in facts that do not name t: what is said in the same
+    sentence as an error may belong to the error.
+    """
+    t, ratio, presence = error.concept, beliefs.log_ratio, np.nan_to_num(beliefs.presence, nan=0.0)
+    judged = ~np.isnan(beliefs.presence[:, t])
+    stated = np.zeros(len(presence), bool)
+    stated[concepts.facts.row[concepts.by_fact[:, t].nonzero()[0]]] = True
+    odds = error.share * np.exp(ratio[:, t].astype(np.float64))
+    false = np.where(stated & judged, odds / (1 - error.share + odds), 0.0)
+    lacks = np.where(stated, false, 1 - presence[:, t]) * judged
+    if beliefs.given_truth:
+        return ErrorRows(false, lacks, presence)
+    odds_v = WELL_ALIGNED * np.exp(ratio)
+    said = concepts.mentions(without_facts_naming=t)
+    return ErrorRows(false, lacks, np.where(said, (1 - WELL_ALIGNED) / (1 - WELL_ALIGNED + odds_v), presence))
+
+
+def other_names(
+    concepts: Concepts, t: int, *, similar: NDArray[np.floating] | None = None
+) -> NDArray[np.bool_]:
+    """(P,) True for t itself and for what is only another name of it."""
+    same = np.array([same_thing(concepts.names[t], name) for name in concepts.names], bool)
+    return same if similar is None else same | (similar[t] >= 0.7)
+
+
+def make_pair(
+    concepts: Concepts,
+    beliefs: Beliefs,
+    error: ErrorShare,
+    rows: ErrorRows,
+    order: Sequence[int] | NDArray[np.int64],
+    *,
+    z: float,
+    tried: int,
+) -> Pair:
+    """The pair of `error` and the first feature of `order`, with the statistics of its 2x2 table."""
+    t, v = error.concept, int(order[0])
+    wrong, lacking, has = rows.wrong, rows.lacking, rows.shown[:, v] > 0.5
+    inside = has & lacking
+    a, n1 = int((wrong & inside).sum()), int(inside.sum())
+    b, n0 = int(wrong.sum()) - a, int(lacking.sum()) - n1
+    p = float(fisher_greater(a, n1, a + b, n1 + n0))
+    stated = np.zeros(len(has), bool)
+    stated[concepts.facts.row[concepts.by_fact[:, t].nonzero()[0]]] = True
+    return Pair(
+        error=t, feature=v, features=tuple(int(o) for o in order[:40]), z=z, wrong=wrong, lacking=lacking,
+        has_feature=has, table=(a, n1, b, n0), v=float(cramers_v(a, n1, a + b, n1 + n0)), p=p,
+        p_corrected=float(corrected([p], tried=max(tried, 1))[0]),
+        share=error_share(t, beliefs.log_ratio[stated & has, t]), evidence=error.evidence,
+    )  # fmt: skip
+
+
+def _soft_z(
+    error: NDArray[np.float64], lacking: NDArray[np.float64], shown: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """(P,) standard score of sum(error x feature) against drawing the errors at random among the lacking rows."""
+    rows, errors = lacking.sum(), error.sum()
+    if rows <= 0 or errors <= 0:
+        return np.full(shown.shape[1], -np.inf)
+    mean = lacking @ shown / rows
+    spread = np.maximum(lacking @ (shown * shown) / rows - mean**2, 1e-9)
+    return (error @ shown - errors * mean) / np.sqrt(np.maximum(errors * (1 - errors / rows), 1e-9) * spread)
+
+
+def fuller_name(concepts: Concepts, concept: int, weight: NDArray[np.floating]) -> int:
+    """The longest name that the captions use for `concept`: "racket" is "tennis racket" when they nearly always say so.
+
+    Args:
+        concepts: the concepts and their mentions.
+        concept: the index to name.
+        weight: (N,) how much each row counts, such as the probability that it states the concept falsely.
+    """
+    naming = concepts.by_fact[:, concept]
+    facts = naming.nonzero()[0]
+    total = weight[concepts.facts.row[facts]].sum()
+    best, words = concept, concepts.names[concept].split()
+    if total <= 0:
+        return concept
+    for other in np.unique(concepts.by_fact[facts].nonzero()[1]):
+        longer = concepts.names[other].split()
+        if len(longer) > len(concepts.names[best].split()) and longer[-len(words) :] == words:
+            both = concepts.by_fact[facts][:, other].nonzero()[0]
+            if weight[concepts.facts.row[facts[both]]].sum() >= 0.7 * total:
+                best = int(other)
+    return best
+
+
+def distinct(order: Sequence[int], names: Sequence[str], *, most: int = 5) -> tuple[str, ...]:
+    """The first `most` different names of `order`."""
+    return tuple(dict.fromkeys(names[index] for index in order))[:most]

@@ -1,0 +1,132 @@
+"""Embeddings of texts and images, through the store: what was computed once is read back."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.store import Store, key
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from symbal_hf.data import Images
+    from symbal_hf.encode import LiteVision, MiniLM
+
+Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
+
+
+def quiet(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:
+    """Progress that shows nothing."""
+    return items
+
+
+def decode(encoded: bytes) -> Image.Image:
+    """RGB with the EXIF orientation applied, from any mode (palette, alpha on white, CMYK, 16-bit grey).
+
+    Raises:
+        OSError, SyntaxError, ValueError: bytes that are no whole image.
+    """
+    from PIL import Image, ImageOps
+
+    image = Image.open(io.BytesIO(encoded))
+    image.load()
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I") or image.mode == "F":
+        grey = np.asarray(image, np.float64)
+        top = 65535.0 if grey.max() > 255 else 255.0
+        image = Image.fromarray((grey.clip(0, top) * (255 / top)).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(white, image)
+    return image.convert("RGB")
+
+
+def embed_texts(
+    texts: Sequence[str], encoder: MiniLM, *, store: Store, progress: Progress = quiet, batch: int = 512
+) -> NDArray[np.float32]:
+    """(T, D) float32 unit vectors of `texts`; each different text is encoded once, ever."""
+    unique = list(dict.fromkeys(texts))
+    keys = {text: key("text", encoder.name, text) for text in unique}
+    known = store.get(list(keys.values()))
+    new = sorted((t for t in unique if keys[t] not in known), key=len)
+    for start in progress(range(0, len(new), batch), "texts", -(-len(new) // batch)) if new else ():
+        part = new[start : start + batch]
+        fresh = {keys[t]: v.tobytes() for t, v in zip(part, encoder.encode(part), strict=True)}
+        store.put(fresh)
+        known.update(fresh)
+    if not unique:
+        return np.zeros((0, 384), np.float32)
+    table = np.stack([np.frombuffer(known[keys[t]], np.float32) for t in unique])
+    place = {t: i for i, t in enumerate(unique)}
+    return table[[place[t] for t in texts]]
+
+
+def embed_images(
+    images: Images, encoder: LiteVision, *, store: Store, progress: Progress = quiet, batch: int = 32
+) -> tuple[NDArray[np.float16], dict[int, str]]:
+    """(N, 65, 384) float16 region embeddings, and the reason for each row that could not be read (its rows are 0).
+
+    Images are decoded by a thread while the model works on the batch before.
+    """
+    import torch
+
+    bad: dict[int, str] = {}
+    fingerprint = encoder.fingerprint
+    keys: list[bytes | None] = []
+    for row in range(len(images)):
+        try:
+            keys.append(key("image", fingerprint, images.encoded(row)))
+        except (OSError, ValueError) as error:
+            keys.append(None)
+            bad[row] = str(error)
+    new = set(store.missing(k for k in keys if k is not None))
+    todo = []
+    for row, k in enumerate(keys):
+        if k in new:
+            new.discard(k)
+            todo.append(row)
+
+    def load(part: list[int]) -> tuple[list[int], list[NDArray[np.uint8]]]:
+        rows, pixels = [], []
+        for row in part:
+            try:
+                pixels.append(encoder.pixels(decode(images.encoded(row))))
+                rows.append(row)
+            except (OSError, SyntaxError, ValueError) as error:
+                bad[row] = f"unreadable image: {error}"
+        return rows, pixels
+
+    parts = [todo[i : i + batch] for i in range(0, len(todo), batch)]
+    for rows, pixels in progress(_ahead(load, parts), "images", len(parts)) if parts else ():
+        if rows:
+            out = encoder.encode(torch.from_numpy(np.stack(pixels)))
+            store.put({keys[row]: value.tobytes() for row, value in zip(rows, out, strict=True)})
+    regions = np.zeros((len(images), 65, 384), np.float16)
+    for start in range(0, len(keys), 256):
+        part_keys = keys[start : start + 256]
+        found = store.get([k for k in part_keys if k is not None])
+        for offset, k in enumerate(part_keys):
+            if k in found:
+                regions[start + offset] = np.frombuffer(found[k], np.float16).reshape(65, 384)
+            else:
+                bad.setdefault(start + offset, "unreadable image: same bytes as another unreadable image")
+    return regions, bad
+
+
+def _ahead(load: Callable[[list[int]], Any], parts: list[list[int]]) -> Iterable[Any]:
+    """Results of `load` over `parts`, each begun while its predecessor is in use."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(load, parts[0])
+        for part in parts[1:]:
+            ready = pending.result()
+            pending = pool.submit(load, part)
+            yield ready
+        yield pending.result()
