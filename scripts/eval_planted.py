@@ -18,9 +18,10 @@ from benchmark_builder.photos import Base, photo_base, text_base
 from benchmark_builder.plant import Planted, plant, plant_at_random
 from symbal_hf.engine import association_pairs, conclude, two_stage_pairs, weigh
 from symbal_hf.data import AuditData, Images, load_vocabulary
-from symbal_hf.embed import embed_images
-from symbal_hf.encode import LiteVision
+from symbal_hf.embed import embed_images, embed_texts
+from symbal_hf.encode import LiteVision, MiniLM
 from symbal_hf.phrases import Vocabulary
+from symbal_hf.references import ReferenceJudge
 from symbal_hf.store import Store
 
 
@@ -92,7 +93,7 @@ def main() -> None:
 
     classes = load_vocabulary(args.data / "mllm_coco" / "chair_vocab.json")
     vocabulary = Vocabulary(classes)
-    store, columns, regions = Store(), {}, None
+    store, columns, regions, text = Store(), {}, None, MiniLM()
     if args.scorer == "reference":
         base = text_base(args.data / "coco" / "text" / "captions_val2017_all5000.jsonl")
     else:
@@ -102,11 +103,16 @@ def main() -> None:
         assert images is not None
         regions, bad = embed_images(images, LiteVision(), store=store)
         assert not bad, bad
+    text = MiniLM()
+
+    judge = None
+    if args.scorer == "reference":
+        judge = ReferenceJudge(base.references, lambda texts: embed_texts(texts, text, store=store))
 
     def look(captions: tuple[str, ...], method: str):  # noqa: ANN202
         data = as_data(base, captions, scorer=args.scorer)
         words = classes if args.scorer == "objects" else None
-        evidence = weigh(data, regions, scorer=args.scorer, vocabulary=words, store=store, columns=columns)
+        evidence = weigh(data, regions, scorer=args.scorer, vocabulary=words, store=store, columns=columns, reference_judge=judge)
         pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, store=store)
         return conclude(evidence, pairs)
 
@@ -145,7 +151,7 @@ def main() -> None:
         for kind in clean:
             part, columns_part = Base(
                 *(tuple(getattr(base, f)[i] for i in keep) if getattr(base, f) else None for f in ("ids", "captions", "objects", "images", "references"))
-            ), {k: c[keep] for k, c in columns.items()}
+            ), {k: c[keep] for k, c in columns.items()} if False else {}
             captions = part.captions
             if kind == "random errors":
                 t = rng.choice(frequent)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.align import Beliefs, embedding_beliefs, object_beliefs, reference_beliefs
+from symbal_hf.align import Beliefs, Columns, EmbeddingJudge, Judge, ObjectJudge, beliefs
 from symbal_hf.associate import risk_ratio
 from symbal_hf.concepts import Concepts, find_concepts, same_thing
 from symbal_hf.data import AuditData, BadData, OnBadRow, load_data, load_vocabulary
@@ -20,13 +20,13 @@ from symbal_hf.detect import ErrorShare, Pair, associate, distinct, fuller_name,
 from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
 from symbal_hf.facts import split_facts
 from symbal_hf.findings import AuditResult, Example, Finding
-from symbal_hf.phrases import Vocabulary, noun_phrases
+from symbal_hf.phrases import Vocabulary
+from symbal_hf.references import ReferenceJudge
 from symbal_hf.store import Store
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-QUESTIONS = ("{}", "a photo of a {}")  # how a concept is put to the image encoder; the answers are averaged
 Method = Literal["association", "paper"]
 Scorer = Literal["auto", "embedding", "reference", "objects"]
 
@@ -88,43 +88,42 @@ def weigh(
     seed: int = 0,
     store: Store,
     progress: Progress = quiet,
-    columns: dict[str, NDArray[np.float32]] | None = None,
+    columns: Columns | None = None,
+    reference_judge: ReferenceJudge | None = None,
 ) -> Evidence:
     """Judge every concept of the captions on every image whose `regions` (N, 65, 384) are known.
 
-    `columns` holds (N,) log-odds by concept: what it has is not computed again, what it lacks is added, so that many
-    captionings of the same images share the work.
+    `columns` holds what was judged before about the same rows, and `reference_judge` their references made ready, so
+    that many captionings of the same images share the work.
     """
     from symbal_hf.encode import LiteVision, MiniLM
 
-    text, vision = MiniLM(), LiteVision()
+    text = MiniLM()
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        return embed_texts(texts, text, store=store, progress=progress)
+
     facts = split_facts(data.captions)
     known = _vocabulary(data, vocabulary)
     if scorer == "objects":
         assert known is not None and data.objects is not None
+        judge: Judge = ObjectJudge(data.objects, known)
         concepts = find_concepts(facts, vocabulary=known)
-        return Evidence(data, concepts, object_beliefs(concepts, data.objects, known), None, None)
-    references = [t for row in data.references or () for t in row] if scorer == "reference" else []
-    rows = max(5, len(data) // 500)
-    concepts = find_concepts(facts, vocabulary=known if vocabulary else None, also=references, min_rows=rows)
-    if not concepts.names:
-        return Evidence(data, concepts, Beliefs(np.zeros((len(data), 0), np.float32), scorer, False), None, regions)
-    vectors = embed_texts(concepts.names, text, store=store, progress=progress)
-    if scorer == "reference":
-        assert data.references is not None
-        phrases = sorted({p for t in references for p in noun_phrases(t)})
-        phrase_vectors = embed_texts(phrases, text, store=store, progress=progress)
-        beliefs = reference_beliefs(concepts, data.references, vectors, phrases, phrase_vectors, seed=seed)
     else:
-        assert regions is not None
-        columns = {} if columns is None else columns
-        new = [name for name in concepts.names if name not in columns]
-        if new:
-            asked = [embed_texts([form.format(n) for n in new], text, store=store) for form in QUESTIONS]
-            odds = np.mean([vision.log_odds(regions, vector) for vector in asked], axis=0)
-            columns.update(zip(new, odds.T, strict=True))
-        beliefs = embedding_beliefs(np.stack([columns[name] for name in concepts.names], 1))
-    return Evidence(data, concepts, beliefs, vectors, regions)
+        references = [t for row in data.references or () for t in row] if scorer == "reference" else []
+        rows = max(5, len(data) // 500)
+        concepts = find_concepts(facts, vocabulary=known if vocabulary else None, also=references, min_rows=rows)
+        if scorer == "reference":
+            assert data.references is not None
+            judge = reference_judge or ReferenceJudge(data.references, embed)
+        else:
+            assert regions is not None
+            judge = EmbeddingJudge(regions, LiteVision(), embed)
+    if not concepts.names:
+        nothing = np.zeros((len(data), 0), np.float32)
+        return Evidence(data, concepts, Beliefs(nothing, nothing, judge.scorer, judge.given_truth), None, regions)
+    vectors = None if scorer == "objects" else embed(concepts.names)
+    return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions)
 
 
 def _choose(scorer: Scorer, data: AuditData) -> Scorer:
@@ -225,13 +224,13 @@ def audit(
 
 def association_pairs(evidence: Evidence, *, most_errors: int = 30) -> list[Pair]:
     """Candidate pairs by association over all images, best first (design section 4)."""
-    concepts, beliefs = evidence.concepts, evidence.beliefs
+    concepts = evidence.concepts
     if not concepts.names:
         return []
-    errors = rank_errors(concepts, beliefs.log_ratio)
+    errors = rank_errors(concepts, evidence.beliefs.log_ratio)
     similar = None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T
     pairs = associate(
-        concepts, beliefs, errors=errors[:most_errors], tried_errors=max(len(errors), 1), similar=similar
+        concepts, evidence.beliefs, errors=errors[:most_errors], tried_errors=max(len(errors), 1), similar=similar
     )
     return sorted(pairs, key=lambda pair: -strength(pair))
 
