@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ScorerName = Literal["embedding", "reference", "objects"]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 Columns = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
-SURE = 0.99  # what a given list of objects is worth: labels are not free of errors
+SURE = 0.999  # what a given list of objects is worth: labels are not free of errors
 LIMIT = 6.0  # no single mention may outweigh e^6 to 1
 QUESTIONS = ("{}", "a photo of a {}")  # how a concept is put to the image encoder; the answers are averaged
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +97,7 @@ def associate(
     tried_errors: int | None = None,
     min_rows: int = 5,
     similar: NDArray[np.floating] | None = None,
+    wholes: Mapping[int, Set[int]] | None = None,
 ) -> list[Pair]:
     """For each candidate error, the feature that goes with it most, over all rows that truly lack t.
 
@@ -107,10 +108,11 @@ def associate(
         tried_errors: how many concepts they were picked from, for the correction; default their number.
         min_rows: a feature must be present in this many rows.
         similar: (P, P) cosine of concept names; a feature this close to t (>= 0.7) is t under another name.
+        wholes: concepts that t may be part of; images that show one are not judged for t.
     """
     pairs = []
     for error in errors:
-        rows = judge_rows(concepts, beliefs, error)
+        rows = judge_rows(concepts, beliefs, error, wholes=(wholes or {}).get(error.concept, ()))
         z = _soft_z(rows.false, rows.lacks, rows.shown)
         z[(rows.has & rows.lacking[:, None]).sum(0) < min_rows] = -np.inf
         z[other_names(concepts, error.concept, similar=similar)] = -np.inf
@@ -149,7 +151,9 @@ class ErrorRows:
         return self.shown > 0.5
 
 
-def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare) -> ErrorRows:
+def judge_rows(
+    concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, wholes: Iterable[int] = ()
+) -> ErrorRows:
     """Where t is stated falsely, where it is lacking, and which features each row shows.
 
     A caption counts as a witness of its other features only in facts that do not name t: what is said in the same
@@ -157,13 +161,16 @@ def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare) -> Error
     """
     t, ratio, presence = error.concept, beliefs.log_ratio, np.nan_to_num(beliefs.presence, nan=0.0)
     judged = ~np.isnan(beliefs.presence[:, t])
+    for whole in wholes:
+        judged &= presence[:, whole] <= 0.5
     stated = np.zeros(len(presence), bool)
     stated[concepts.facts.row[concepts.by_fact[:, t].nonzero()[0]]] = True
+    if beliefs.given_truth:
+        absent = (presence[:, t] < 0.5) & judged
+        return ErrorRows((stated & absent).astype(np.float64), absent.astype(np.float64), presence)
     odds = error.share * np.exp(ratio[:, t].astype(np.float64))
     false = np.where(stated & judged, odds / (1 - error.share + odds), 0.0)
     lacks = np.where(stated, false, 1 - presence[:, t]) * judged
-    if beliefs.given_truth:
-        return ErrorRows(false, lacks, presence)
     odds_v = WELL_ALIGNED * np.exp(ratio)
     said = concepts.mentions(without_facts_naming=t)
     return ErrorRows(false, lacks, np.where(said, (1 - WELL_ALIGNED) / (1 - WELL_ALIGNED + odds_v), presence))

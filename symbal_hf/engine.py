@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +20,7 @@ from symbal_hf.detect import ErrorShare, Pair, associate, distinct, fuller_name,
 from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
 from symbal_hf.facts import split_facts
 from symbal_hf.findings import AuditResult, Example, Finding
-from symbal_hf.phrases import Vocabulary
+from symbal_hf.phrases import Vocabulary, compounds_of_parts
 from symbal_hf.references import ReferenceJudge
 from symbal_hf.store import Store
 
@@ -41,6 +41,7 @@ class Evidence:
         beliefs: what each image shows.
         vectors: (P, 384) unit vectors of the concept names; None with the objects scorer.
         regions: (N, 65, 384) image embeddings; None without the embedding scorer.
+        wholes: concepts by a concept that may be part of them, as a bowl of a toilet.
     """
 
     data: AuditData
@@ -48,6 +49,7 @@ class Evidence:
     beliefs: Beliefs
     vectors: NDArray[np.float32] | None
     regions: NDArray[np.float16] | None
+    wholes: Mapping[int, Set[int]] = field(default_factory=dict)
 
 
 def gather(
@@ -103,12 +105,17 @@ def weigh(
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         return embed_texts(texts, text, store=store, progress=progress)
 
-    facts = split_facts(data.captions)
+    facts, wholes = split_facts(data.captions), dict[int, set[int]]()
     known = _vocabulary(data, vocabulary)
     if scorer == "objects":
         assert known is not None and data.objects is not None
+        parts = compounds_of_parts(facts.text, known, embed)
+        known = known.with_synonyms({words: whole for words, (whole, _) in parts.items()})
         judge: Judge = ObjectJudge(data.objects, known)
         concepts = find_concepts(facts, vocabulary=known)
+        place = {name: i for i, name in enumerate(concepts.names)}
+        for whole, part in parts.values():
+            wholes.setdefault(place[part], set()).add(place[whole])
     else:
         references = [t for row in data.references or () for t in row] if scorer == "reference" else []
         rows = max(5, len(data) // 500)
@@ -123,7 +130,7 @@ def weigh(
         nothing = np.zeros((len(data), 0), np.float32)
         return Evidence(data, concepts, Beliefs(nothing, nothing, judge.scorer, judge.given_truth), None, regions)
     vectors = None if scorer == "objects" else embed(concepts.names)
-    return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions)
+    return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, wholes)
 
 
 def _choose(scorer: Scorer, data: AuditData) -> Scorer:
@@ -228,9 +235,12 @@ def association_pairs(evidence: Evidence, *, most_errors: int = 30) -> list[Pair
     if not concepts.names:
         return []
     errors = rank_errors(concepts, evidence.beliefs.log_ratio)
+    tried = max(len(errors), 1)
     similar = None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T
+    if not evidence.beliefs.given_truth:
+        errors = errors[:most_errors]
     pairs = associate(
-        concepts, evidence.beliefs, errors=errors[:most_errors], tried_errors=max(len(errors), 1), similar=similar
+        concepts, evidence.beliefs, errors=errors, tried_errors=tried, similar=similar, wholes=evidence.wholes
     )
     return sorted(pairs, key=lambda pair: -strength(pair))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import inflect
+    import numpy as np
+    from numpy.typing import NDArray
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", re.UNICODE)
 CLAUSE = re.compile(r"[.,;:!?()\"\n]+")
@@ -102,8 +105,8 @@ def row_phrases(texts: Iterable[str]) -> frozenset[str]:
 class Vocabulary:
     """Known classes and their synonyms, found in text as whole words, the longest name first.
 
-    The longest match wins and eats its words, so that "toilet bowl" names a toilet and no bowl when the vocabulary
-    lists it, and "hot dog" is no dog.
+    The longest match wins and eats its words, so that "hot dog" is no dog. Of two names side by side ("computer
+    mouse", "dog bed") only the last is a thing; the first says which kind.
     """
 
     def __init__(self, classes: Mapping[str, Sequence[str]]) -> None:
@@ -111,42 +114,87 @@ class Vocabulary:
         self.classes = tuple(classes)
         names: dict[tuple[str, ...], str] = {}
         for name, synonyms in classes.items():
-            for synonym in (*synonyms, name):  # the class's own name last: it wins over another class's synonym
-                key = self._key(synonym)
-                if key:
-                    names[key] = name
+            for synonym in synonyms:
+                names[_key(synonym)] = name
+        names.update((_key(name), name) for name in classes)  # a class's own name wins over another's synonym
+        names.pop((), None)
         self._names = names
         self._longest = max(map(len, names), default=0)
-        self._found: dict[str, frozenset[str]] = {}
+        self._spans: dict[str, tuple[tuple[int, int, str], ...]] = {}
+        self._words: dict[str, tuple[str, ...]] = {}
 
-    @staticmethod
-    def _key(text: str) -> tuple[str, ...]:
-        return tuple(singular(w) for w in WORD.findall(text.lower()))
+    def with_synonyms(self, more: Mapping[tuple[str, ...], str]) -> Vocabulary:
+        """This vocabulary with extra names: tuples of singular words, each naming a class."""
+        out = Vocabulary({name: () for name in self.classes})
+        out._names = {**self._names, **more}
+        out._longest = max(map(len, out._names), default=0)
+        return out
+
+    def _find(self, text: str) -> tuple[tuple[int, int, str], ...]:
+        """(start, end, class) of each name in the words of `text`; a gap of one is left between clauses."""
+        if text in self._spans:
+            return self._spans[text]
+        spans: list[tuple[int, int, str]] = []
+        words: list[str] = []
+        for clause in CLAUSE.split(text.lower()):
+            words.extend((*_key(clause), ""))
+        i = 0
+        while i < len(words):
+            for size in range(min(self._longest, len(words) - i), 0, -1):
+                name = self._names.get(tuple(words[i : i + size]))
+                if name is not None:
+                    spans.append((i, i + size, name))
+                    i += size
+                    break
+            else:
+                i += 1
+        self._words[text], self._spans[text] = tuple(words), tuple(spans)
+        return self._spans[text]
 
     def find(self, text: str) -> frozenset[str]:
-        """Classes named in `text`.
+        """Classes named in `text`."""
+        spans = self._find(text)
+        after = {start for start, *_ in spans}
+        return frozenset(name for _, end, name in spans if end not in after)
 
-        Two names side by side ("toilet bowl", "dog bed") make a compound whose thing is neither class for sure, so
-        that they name nothing, unless the compound itself is in the vocabulary.
-        """
-        if text in self._found:
-            return self._found[text]
-        spans: list[tuple[int, int, str]] = []
-        for run in CLAUSE.split(text.lower()):
-            words, i, start = self._key(run), 0, len(spans)
-            while i < len(words):
-                for size in range(min(self._longest, len(words) - i), 0, -1):
-                    name = self._names.get(words[i : i + size])
-                    if name is not None:
-                        spans.append((i, i + size, name))
-                        i += size
-                        break
-                else:
-                    i += 1
-            here = spans[start:]
-            touching = {
-                k for k in range(len(here) - 1) if here[k][1] == here[k + 1][0] and here[k][2] != here[k + 1][2]
-            }
-            spans[start:] = [s for k, s in enumerate(here) if k not in touching and k - 1 not in touching]
-        self._found[text] = frozenset(name for *_, name in spans)
-        return self._found[text]
+    def compounds(self, text: str) -> set[tuple[tuple[str, ...], str, str]]:
+        """Names side by side in `text`: (their words, the class of the first, the class of the last)."""
+        spans = self._find(text)
+        return {
+            (self._words[text][start:stop], one, other)
+            for (start, end, one), (begin, stop, other) in zip(spans, spans[1:], strict=False)
+            if end == begin and one != other
+        }
+
+
+def _key(text: str) -> tuple[str, ...]:
+    return tuple(singular(w) for w in WORD.findall(text.lower()))
+
+
+def compounds_of_parts(
+    texts: Iterable[str],
+    vocabulary: Vocabulary,
+    embed: Callable[[Sequence[str]], NDArray[np.float32]],
+    *,
+    least: int = 2,
+) -> dict[tuple[str, ...], tuple[str, str]]:
+    """Compounds that mean their first part ("toilet bowl", "train car"): words -> (the whole, the part's class).
+
+    A captioner that speaks of the bowl of a toilet sees no bowl too many. "Computer mouse" on the other hand does name
+    a mouse. Which is which is a question of meaning: the compound lies nearer to the whole than to the part in the
+    space of sentence embeddings.
+
+    Args:
+        texts: the facts.
+        vocabulary: the classes.
+        embed: unit vectors of texts.
+        least: how often a compound must be used.
+    """
+    count = Counter(compound for text in texts for compound in vocabulary.compounds(text))
+    known = [compound for compound, n in count.items() if n >= least]
+    if not known:
+        return {}
+    whole = embed([" ".join(words) for words, *_ in known])
+    first, last = embed([one for _, one, _ in known]), embed([other for *_, other in known])
+    nearer = (whole * first).sum(1) > (whole * last).sum(1)
+    return {words: (one, other) for (words, one, other), near in zip(known, nearer, strict=True) if near}
