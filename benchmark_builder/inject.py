@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+TOLERANCE = 0.01  # a Cramér's V this near to the target has hit it
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -42,7 +44,7 @@ def largest_v(n: int, n_feature: int, free_with: int) -> float:
 
 
 def solve(n: int, n_feature: int, free_with: int, free_without: int, strength: float) -> Plan | Infeasible:
-    """The injection counts whose Cramér's V lies nearest to `strength`.
+    """Injection counts whose Cramér's V lies within 0.01 of `strength`, or else as near to it as any counts can.
 
     Args:
         n: all rows.
@@ -52,7 +54,8 @@ def solve(n: int, n_feature: int, free_with: int, free_without: int, strength: f
         strength: target Cramér's V, in (0, 1].
 
     Returns:
-        A `Plan`, preferring about as many errors as there are rows with v; or `Infeasible` with the largest V.
+        A `Plan` of positive V, preferring about as many errors as there are rows with v; or `Infeasible` with the
+        largest V.
 
     Raises:
         ValueError: margins that no dataset can have, or a strength outside (0, 1].
@@ -78,18 +81,21 @@ def solve(n: int, n_feature: int, free_with: int, free_without: int, strength: f
     best: tuple[float, int, int] | None = None
     for a in range(max(0, math.floor(middle_a) - 3), min(free_with, math.ceil(middle_a) + 3) + 1):
         for c in range(max(0, math.floor(m - middle_a) - 3), min(free_without, math.ceil(m - middle_a) + 3) + 1):
-            if 0 < a + c < n:
-                gap = abs(phi(a, c, n_feature, n) - strength)
-                if best is None or (gap, a, c) < best:
-                    best = gap, a, c
-    if best is None:
-        best = _scan(n, n_feature, free_with, free_without, strength)
+            if (v := phi(a, c, n_feature, n)) > 0:
+                best = min(best or (math.inf, 0, 0), (abs(v - strength), a, c))
+    if best is None or best[0] > TOLERANCE:
+        best = _scan(n, n_feature, free_with, free_without, strength, m)
     return Plan(best[1], best[2], phi(best[1], best[2], n_feature, n))
 
 
-def _scan(n: int, n_feature: int, free_with: int, free_without: int, strength: float) -> tuple[float, int, int]:
-    """Every a with its best c by bisection: for margins so tight that the closed form's neighbourhood is empty."""
-    best: tuple[float, int, int] | None = None
+def _scan(
+    n: int, n_feature: int, free_with: int, free_without: int, strength: float, m: float
+) -> tuple[float, int, int]:
+    """Every a with its best c by bisection: for margins so tight that nothing near the closed form will do.
+
+    Of several counts within the tolerance, those win whose total lies nearest to `m`.
+    """
+    best: tuple[float, float, int, int] | None = None
     for a in range(1, free_with + 1):
         low, high = 0, min(free_without, n - a - 1)
         while low < high:  # phi falls as c grows
@@ -98,10 +104,9 @@ def _scan(n: int, n_feature: int, free_with: int, free_without: int, strength: f
                 low = middle + 1
             else:
                 high = middle
-        for c in (low - 1, low):
-            if 0 <= c <= free_without and 0 < a + c < n:
-                gap = abs(phi(a, c, n_feature, n) - strength)
-                if best is None or (gap, a, c) < best:
-                    best = gap, a, c
+        for c in {max(low - 1, 0), low}:
+            if (v := phi(a, c, n_feature, n)) > 0:
+                gap = max(abs(v - strength), TOLERANCE)
+                best = min(best or (math.inf, 0, 0, 0), (gap, abs(a + c - m), a, c))
     assert best is not None  # a = free_with, c = 0 reaches the largest V, which the caller checked
-    return best
+    return best[0], best[2], best[3]

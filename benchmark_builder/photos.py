@@ -48,10 +48,13 @@ def held_out(folder: Path) -> frozenset[int]:
     return frozenset(ids)
 
 
-def photo_base(folder: Path, *, part: str = "held_out") -> Base:
+def photo_base(folder: Path, *, part: str = "held_out", seed: int = 0) -> Base:
     """Photos with a caption each: two of their human captions, else two composed from some of their objects.
 
-    `part` is "held_out", "train" or "all" (see `held_out`).
+    Args:
+        folder: with captions.jsonl, objects.jsonl, images/ and lstm_captions/.
+        part: "held_out", "train" or "all" (see `held_out`).
+        seed: which captions are drawn.
     """
     apart = held_out(folder)
     human = {row["image_id"]: row["captions"] for row in _rows(folder / "captions.jsonl")}
@@ -60,7 +63,7 @@ def photo_base(folder: Path, *, part: str = "held_out") -> Base:
         name = row["image_id"]
         if part != "all" and (name in apart) != (part == "held_out"):
             continue
-        rng = random.Random(f"caption {name}")
+        rng = random.Random(f"caption {seed} {name}")
         if human[name]:
             pair = [_sentence(text) for text in rng.sample(human[name], 2)]
         else:
@@ -72,12 +75,12 @@ def photo_base(folder: Path, *, part: str = "held_out") -> Base:
     return Base(tuple(ids), tuple(captions), tuple(objects), images=tuple(images))
 
 
-def text_base(path: Path) -> Base:
+def text_base(path: Path, *, seed: int = 0) -> Base:
     """Five human captions a row: two become the caption, three stay apart as references (paper appendix B)."""
     ids, captions, objects, references = [], [], [], []
     for row in _rows(path):
         texts = [_sentence(text) for text in row["captions"]]
-        random.Random(f"caption {row['image_id']}").shuffle(texts)
+        random.Random(f"caption {seed} {row['image_id']}").shuffle(texts)
         ids.append(str(row["image_id"]))
         captions.append(" ".join(texts[:2]))
         references.append(tuple(texts[2:]))

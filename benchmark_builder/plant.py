@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,9 @@ from benchmark_builder.compose import noun_phrase
 from benchmark_builder.inject import Infeasible, Plan, solve
 from symbal_hf.facts import sentences
 from symbal_hf.phrases import Vocabulary, singular
+
+ENDED = re.compile(r"[.!?…。！？][\"'”’)\]」』）]*$")
+
 
 @dataclass(frozen=True)
 class Planted:
@@ -82,7 +86,9 @@ def plant(
         ValueError: t equal to v, or names that occur in no row's objects where they are needed.
     """
     if textual_error == visual_feature:
-        raise ValueError(f"textual_error and visual_feature are both {textual_error!r}; an object cannot trigger itself.")
+        raise ValueError(
+            f"textual_error and visual_feature are both {textual_error!r}; an object cannot trigger itself."
+        )
     ids = [str(i) for i in range(len(captions))] if ids is None else ids
     free = _free_rows(captions, objects, textual_error, vocabulary)
     has = [visual_feature in present for present in objects]
@@ -137,6 +143,6 @@ def _inject(
         sentence = state(name, draw.choice(natural_templates()))
         parts = sentences(out[row])
         parts.insert(draw.randint(0, len(parts)), sentence)
-        out[row] = " ".join(p if p[-1:] in ".!?" else p + "." for p in parts)
+        out[row] = " ".join(p if ENDED.search(p) else p + "." for p in parts)
         stated.append(sentence)
     return Planted(tuple(out), tuple(sorted(chosen)), tuple(stated), plan)

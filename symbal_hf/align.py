@@ -30,9 +30,9 @@ class Beliefs:
 
     Attributes:
         presence: (N, P) float32, probability in (0, 1) that the image shows the concept; NaN where it cannot be judged.
-        log_ratio: (N, P) float32, log of how much better "the image was drawn at random" explains a mention of the
-            concept than "the image shows it", in [-6, 6]: positive where the image argues against the concept, 0
-            where the scorer knows nothing.
+        log_ratio: (N, P) float32, log of how much better "the image lacks it" explains what the scorer sees than
+            "the image shows it", in [-6, 6]: positive where the image argues against the concept, 0 where the scorer
+            knows nothing.
         scorer: which scorer this is.
         given_truth: True when presence is given data and not a model's opinion.
     """

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
 Labels = NDArray[np.int64]
+ROUNDING = 1e-12  # a mean cosine distance below this is zero: the vectors are alike but for rounding
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def unit(x: Floats) -> NDArray[np.float32]:
     """Rows of `x` (N, D) scaled to length 1, as float32; zero rows stay zero."""
     x = np.asarray(x, dtype=np.float32)
     norm = np.linalg.norm(x, axis=-1, keepdims=True)
-    return x / np.where(norm > 0, norm, 1)
+    return np.asarray(x / np.where(norm > 0, norm, 1), np.float32)
 
 
 def spherical_kmeans(x: Floats, k: int, *, seed: int = 0, iterations: int = 20) -> Labels:
@@ -87,6 +88,7 @@ def silhouette_samples(x: Floats, labels: Labels, *, chunk: int = 65_536) -> NDA
         other = 1 - total / count
         other[here, own] = np.inf
         b = other.min(1)
+        a[a < ROUNDING], b[b < ROUNDING] = 0, 0
         size = np.maximum(a, b)
         out[start : start + chunk] = np.where((own_count > 1) & (size > 0), (b - a) / np.where(size > 0, size, 1), 0)
     return out

@@ -63,7 +63,7 @@ def find_concepts(
         names = list(vocabulary.classes)
     else:
         count: Counter[str] = Counter()
-        for row, group in _by_row(facts, found):
+        for _, group in _by_row(facts, found):
             count.update(group)
         count.update(name for text in also for name in find(text))
         names = [name for name, n in count.most_common(most) if n >= min_rows]

@@ -9,22 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from symbal_hf.findings import Skipped
+from symbal_hf.tables import CAPTIONS, IDS, BadData, joined, open_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 OnBadRow = Literal["error", "warn", "skip"]
-IDS = ("id", "image_id", "row_id")
-CAPTIONS = ("caption", "generated_caption", "text")
 IMAGES = ("image", "image_path", "file_name", "file", "path")
 REFERENCES = ("references", "reference", "reference_captions", "reference_caption")
 OBJECTS = ("objects", "chair_objects")
-TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
-PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
-
-
-class BadData(ValueError):
-    """The source cannot be audited; the message says what is wrong, what was expected and what to do."""
 
 
 class Images:
@@ -62,7 +55,7 @@ class Images:
         if self._root is not None:
             path = (self._root / path).resolve()
             if not path.is_relative_to(self._root):
-                raise ValueError(f"image path {value!r} leaves the source folder {self._root}")
+                raise ValueError(f"image path {value!r} leaves the folder {self._root}; name another with --image-root")
         if not path.is_file():
             raise ValueError(f"no image file at {path}")
         return path.read_bytes()
@@ -104,7 +97,7 @@ class AuditData:
         return len(self.ids)
 
     def without(self, bad: Mapping[int, str]) -> AuditData:
-        """This table without the rows `bad`, which join `skipped` with their reasons."""
+        """The table without the rows `bad`, which join `skipped` with their reasons."""
         if not bad:
             return self
         keep = [i for i in range(len(self)) if i not in bad]
@@ -126,6 +119,7 @@ def load_data(
     caption_column: str | None = None,
     reference_column: str | None = None,
     objects_column: str | None = None,
+    image_root: str | Path | None = None,
     join: str | Path | None = None,
     limit: int | None = None,
     on_bad_row: OnBadRow = "warn",
@@ -137,6 +131,7 @@ def load_data(
             (a table with image paths, or images with a metadata file), or a Hub dataset id ("ns/name", with
             ":config" and "@split" where needed).
         image_column: and the other columns: found by their usual names when not given.
+        image_root: the folder that image paths are relative to and must stay inside; the source's own by default.
         join: a second table whose columns are added to the rows with the same id.
         limit: read at most this many rows.
         on_bad_row: "error" raises at the first bad row; "warn" and "skip" leave bad rows out and count them.
@@ -145,9 +140,15 @@ def load_data(
         BadData: nothing to audit, a missing column, or (policy "error") a bad row.
         FileNotFoundError: no such file or folder.
     """
-    rows, columns, root, name = _open(source)
+    rows, columns, root, name = open_rows(source)
+    if image_root is not None:
+        root = Path(image_root).resolve()
+        if not root.is_dir():
+            raise FileNotFoundError(f"image_root {image_root} is no folder.")
     if join is not None:
-        rows, columns = _joined(rows, columns, Path(join))
+        rows, columns = joined(rows, columns, Path(join))
+    if not columns:
+        raise BadData(f"{name} has no rows; an audit needs images with captions.")
     caption_name = _column("caption", caption_column, CAPTIONS, columns, required=True)
     image_name = _column("image", image_column, IMAGES, columns)
     reference_name = _column("reference", reference_column, REFERENCES, columns)
@@ -199,6 +200,16 @@ def load_data(
     )
 
 
+def read_rows(
+    source: str | Path, *, caption_column: str | None = None
+) -> tuple[Iterable[Mapping[str, Any]], str | None, str]:
+    """All rows of a table as they stand, the name of its id column, and the name of its caption column."""
+    rows, columns, *_ = open_rows(source)
+    caption = _column("caption", caption_column, CAPTIONS, columns, required=True)
+    assert caption is not None
+    return rows, next((n for n in IDS if n in columns), None), caption
+
+
 def load_vocabulary(path: str | Path) -> dict[str, list[str]]:
     """Classes with synonyms from a JSON object {class: [synonym, ...]}, or a text file with one class a line.
 
@@ -227,141 +238,14 @@ def load_vocabulary(path: str | Path) -> dict[str, list[str]]:
     raise BadData(f"vocabulary {path} must be a JSON object that maps each class to a list of synonyms.")
 
 
-def _open(source: Any) -> tuple[Any, list[str], Path | None, str]:
-    """Rows, column names, the folder that image paths are relative to, and the source's name."""
-    if isinstance(source, (str, Path)):
-        path = Path(source)
-        if path.is_dir():
-            return _open_folder(path)
-        if path.suffix.lower() in TABLES or path.exists():
-            if not path.is_file():
-                raise FileNotFoundError(f"no file {path}; give a {', '.join(TABLES)} file, a folder or a Hub id.")
-            rows, columns = _table(path)
-            return rows, columns, path.resolve().parent, path.name
-        return _open_hub(str(source))
-    if hasattr(source, "column_names") and isinstance(source.column_names, Mapping):
-        raise BadData(f"a DatasetDict with splits {', '.join(source)}; pass one of them, such as source['test'].")
-    if hasattr(source, "column_names") and hasattr(source, "features") and hasattr(source, "__getitem__"):
-        return _undecoded(source), list(source.column_names), None, "the dataset"
-    rows = list(source)
-    if any(not isinstance(r, Mapping) for r in rows):
-        raise BadData(f"rows of type {type(rows[0]).__name__}; expected mappings such as {{'image': .., 'caption': ..}}.")
-    return rows, _names(rows), None, "the given rows"
-
-
-def _undecoded(dataset: Any) -> Any:
-    """Image columns as encoded bytes or paths: pixels are decoded where they are needed, not while reading rows."""
-    from datasets import Image
-
-    for column, feature in dataset.features.items():
-        if isinstance(feature, Image):
-            dataset = dataset.cast_column(column, Image(decode=False))
-    return dataset
-
-
-def _open_folder(path: Path) -> tuple[Any, list[str], Path | None, str]:
-    tables = sorted(p for p in path.iterdir() if p.suffix.lower() in TABLES)
-    best = [p for p in tables if p.stem in ("metadata", "captions", "data", path.name)] or [
-        p for p in tables if any(n in _names(_head(p)) for n in CAPTIONS)
-    ]
-    if len(best) == 1 or (best and best[0].stem in ("metadata", "captions")):
-        rows, columns = _table(best[0])
-        return rows, columns, path.resolve(), f"{path.name}/{best[0].name}"
-    if len(best) > 1:
-        raise BadData(f"{path} holds several tables ({', '.join(p.name for p in best)}); name the one to audit.")
-    if any(p.suffix.lower() in PICTURES for p in path.rglob("*")):
-        raise BadData(
-            f"{path} holds images but no captions; add metadata.jsonl with one {{'file_name', 'caption'}} a line."
-        )
-    raise BadData(f"{path} holds no table ({', '.join(TABLES)}) with a caption column ({', '.join(CAPTIONS)}).")
-
-
-def _open_hub(name: str) -> tuple[Any, list[str], Path | None, str]:
-    from datasets import load_dataset
-
-    rest, _, split = name.partition("@")
-    repo, _, config = rest.partition(":")
-    try:
-        loaded = load_dataset(repo, config or None, split=split or None)
-    except Exception as error:  # a dozen kinds: no such repo, no network, gated, bad config
-        raise BadData(f"{name!r} is no file or folder here and no dataset that the Hub gives: {error}") from error
-    if isinstance(loaded, Mapping):
-        if len(loaded) > 1:
-            raise BadData(f"{name} has splits {', '.join(loaded)}; choose one with '{name}@{next(iter(loaded))}'.")
-        loaded = next(iter(loaded.values()))
-    return _undecoded(loaded), list(loaded.column_names), None, name
-
-
-def _head(path: Path) -> list[Mapping[str, Any]]:
-    rows, _ = _table(path)
-    return [row for _, row in zip(range(20), rows, strict=False)]
-
-
-def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def _table(path: Path) -> tuple[Any, list[str]]:
-    """Rows of one table file."""
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        from datasets import Dataset
-
-        dataset = _undecoded(Dataset.from_parquet(str(path)))
-        return dataset, list(dataset.column_names)
-    if suffix in (".csv", ".tsv"):
-        import csv
-
-        csv.field_size_limit(2**31 - 1)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows: list[Any] = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ","))
-        return rows, _names(rows)
-    rows = []
-    try:
-        if suffix == ".json":
-            rows = json.loads(path.read_text("utf-8-sig"))
-            if not isinstance(rows, list) or any(not isinstance(r, dict) for r in rows):
-                raise BadData(f"{path} must hold a JSON list of objects, one a row.")
-        else:
-            with path.open(encoding="utf-8-sig") as file:
-                for number, line in enumerate(file, 1):
-                    if line.strip():
-                        rows.append(json.loads(line))
-    except json.JSONDecodeError as error:
-        where = f"line {number}" if suffix == ".jsonl" else f"line {error.lineno}"
-        raise BadData(f"{path}, {where}: no valid JSON ({error.msg}); is the file cut off?") from error
-    except UnicodeDecodeError as error:
-        raise BadData(f"{path} is not UTF-8 ({error.reason} at byte {error.start}).") from error
-    if any(not isinstance(r, dict) for r in rows):
-        raise BadData(f"{path} must hold one JSON object a line.")
-    return rows, _names(rows)
-
-
-def _joined(rows: Any, columns: list[str], path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows with the columns of the second table added by id; a row without a partner gets None."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path} to join.")
-    other, other_columns = _table(path)
-    id_name = next((n for n in IDS if n in columns and n in other_columns), None)
-    if id_name is None:
-        raise BadData(f"{path.name} and the source share no id column ({', '.join(IDS)}); rows are paired by id only.")
-    added = [c for c in other_columns if c not in columns]
-    partner = {str(row[id_name]): row for row in other}
-    out = []
-    for row in rows:
-        match = partner.get(str(row[id_name]), {})
-        out.append({**row, **{c: match.get(c) for c in added}})
-    if not any(str(row[id_name]) in partner for row in out):
-        raise BadData(f"no {id_name} of the source occurs in {path.name}; the two files describe different images.")
-    return out, [*columns, *added]
-
-
 def _column(
     role: str, asked: str | None, usual: Sequence[str], columns: Sequence[str], *, required: bool = False
 ) -> str | None:
     if asked is not None:
         if asked not in columns:
-            raise BadData(f"no column {asked!r} for the {role}; the source has {', '.join(map(repr, columns)) or 'none'}.")
+            raise BadData(
+                f"no column {asked!r} for the {role}; the source has {', '.join(map(repr, columns)) or 'none'}."
+            )
         return asked
     found = next((n for n in usual if n in columns), None)
     if found is None and required:
@@ -413,7 +297,9 @@ def _objects(value: Any) -> frozenset[str] | None:
         value = value.split(",")
     if isinstance(value, Mapping):  # the columnar form of a list of structs
         value = value.get("category", value.get("name", value.get("label", [])))
-    names = [v if isinstance(v, str) else next((v[k] for k in ("category", "name", "label") if k in v), None) for v in value]
+    names = [
+        v if isinstance(v, str) else next((v[k] for k in ("category", "name", "label") if k in v), None) for v in value
+    ]
     if any(not isinstance(n, str) for n in names):
         raise BadData("its objects are no names; expected a list of names or of {'category': name}")
-    return frozenset(n.strip() for n in names if n.strip())
+    return frozenset(n.strip() for n in names if n and n.strip())

@@ -13,6 +13,7 @@ from symbal_hf.associate import corrected, cramers_v, fisher_greater
 from symbal_hf.concepts import Concepts, same_thing
 
 SHARES = np.linspace(0.05, 1.0, 20)
+HALF_CHI2 = 1.92  # half of chi-square's 3.84: a likelihood this much lower is outside the 95 % interval
 WELL_ALIGNED = 0.1  # prior share of false mentions where nothing is known about a concept
 
 
@@ -36,14 +37,14 @@ class ErrorShare:
 
 
 def error_share(concept: int, log_ratio: NDArray[np.floating]) -> ErrorShare:
-    """The `ErrorShare` of mentions with these log-ratios (M,): each is a true mention or a random draw."""
+    """The `ErrorShare` of mentions with these log-ratios (M,): of a true mention, or of an image that lacks it."""
     ratio = np.exp(np.asarray(log_ratio, np.float64))
     gain = np.log1p(SHARES[:, None] * (ratio - 1)[None, :]).sum(1) if len(ratio) else np.zeros(len(SHARES))
     best = int(gain.argmax())
     if gain[best] <= 0:
         return ErrorShare(concept, float(SHARES[0]), 0.0, 0.0, len(ratio))
-    inside = SHARES[gain >= gain[best] - 1.92]  # half of chi-square's 3.84 at one degree of freedom
-    low = 0.0 if gain[best] < 1.92 else float(inside[0])
+    inside = SHARES[gain >= gain[best] - HALF_CHI2]
+    low = 0.0 if gain[best] < HALF_CHI2 else float(inside[0])
     return ErrorShare(concept, float(SHARES[best]), low, float(gain[best]), len(ratio))
 
 
@@ -52,8 +53,8 @@ class Pair:
     """One (t, v) candidate: concept indices, and the rows behind it as masks over N.
 
     Attributes:
-        error: t's index; `feature` v's index; `features` v and its runners-up, best first.
-        z: standardised soft association, the rank among features.
+        error: t's index; `feature` v's index; `features` v and its runners-up, best first, with their `scores`.
+        z: standardised soft association of v, by which features are ranked; 0 where they are ranked otherwise.
         wrong: (N,) the caption states t and the image lacks it.
         lacking: (N,) the image lacks t (U of design section 4).
         has_feature: (N,) the image shows v.
@@ -66,6 +67,7 @@ class Pair:
     error: int
     feature: int
     features: tuple[int, ...]
+    scores: tuple[float, ...]
     z: float
     wrong: NDArray[np.bool_]
     lacking: NDArray[np.bool_]
@@ -79,12 +81,12 @@ class Pair:
 
 
 def rank_errors(concepts: Concepts, log_ratio: NDArray[np.float32], *, min_rows: int = 8) -> list[ErrorShare]:
-    """Concepts whose mentions look false, strongest evidence first."""
+    """Concepts of whose mentions some are false beyond doubt (95 %), strongest evidence first."""
     mentioned = concepts.mentions()
     shares = []
     for concept in np.flatnonzero(mentioned.sum(0) >= min_rows):
         share = error_share(int(concept), log_ratio[mentioned[:, concept], concept])
-        if share.evidence > 0:
+        if share.evidence > HALF_CHI2:
             shares.append(share)
     return sorted(shares, key=lambda s: -s.evidence)
 
@@ -120,7 +122,7 @@ def associate(
         if usable:
             order = np.argsort(-z, kind="stable")[:usable]
             tried = usable * (tried_errors or len(errors))
-            pairs.append(make_pair(concepts, beliefs, error, rows, order, z=float(z[order[0]]), tried=tried))
+            pairs.append(make_pair(concepts, beliefs, error, rows, order, scores=z[order], tried=tried))
     return pairs
 
 
@@ -140,20 +142,21 @@ class ErrorRows:
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
+        """(N,) The caption states t and the image lacks it."""
         return self.false > 0.5
 
     @property
     def lacking(self) -> NDArray[np.bool_]:
+        """(N,) The image lacks t."""
         return (self.lacks > 0.5) | self.wrong
 
     @property
     def has(self) -> NDArray[np.bool_]:
+        """(N, P,) The image shows the feature."""
         return self.shown > 0.5
 
 
-def judge_rows(
-    concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, wholes: Iterable[int] = ()
-) -> ErrorRows:
+def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, wholes: Iterable[int] = ()) -> ErrorRows:
     """Where t is stated falsely, where it is lacking, and which features each row shows.
 
     A caption counts as a witness of its other features only in facts that do not name t: what is said in the same
@@ -176,9 +179,7 @@ def judge_rows(
     return ErrorRows(false, lacks, np.where(said, (1 - WELL_ALIGNED) / (1 - WELL_ALIGNED + odds_v), presence))
 
 
-def other_names(
-    concepts: Concepts, t: int, *, similar: NDArray[np.floating] | None = None
-) -> NDArray[np.bool_]:
+def other_names(concepts: Concepts, t: int, *, similar: NDArray[np.floating] | None = None) -> NDArray[np.bool_]:
     """(P,) True for t itself and for what is only another name of it."""
     same = np.array([same_thing(concepts.names[t], name) for name in concepts.names], bool)
     return same if similar is None else same | (similar[t] >= 0.7)
@@ -191,7 +192,7 @@ def make_pair(
     rows: ErrorRows,
     order: Sequence[int] | NDArray[np.int64],
     *,
-    z: float,
+    scores: NDArray[np.floating],
     tried: int,
 ) -> Pair:
     """The pair of `error` and the first feature of `order`, with the statistics of its 2x2 table."""
@@ -204,7 +205,8 @@ def make_pair(
     stated = np.zeros(len(has), bool)
     stated[concepts.facts.row[concepts.by_fact[:, t].nonzero()[0]]] = True
     return Pair(
-        error=t, feature=v, features=tuple(int(o) for o in order[:40]), z=z, wrong=wrong, lacking=lacking,
+        error=t, feature=v, features=tuple(int(o) for o in order[:40]),
+        scores=tuple(float(x) for x in scores[:40]), z=float(scores[0]), wrong=wrong, lacking=lacking,
         has_feature=has, table=(a, n1, b, n0), v=float(cramers_v(a, n1, a + b, n1 + n0)), p=p,
         p_corrected=float(corrected([p], tried=max(tried, 1))[0]),
         share=error_share(t, beliefs.log_ratio[stated & has, t]), evidence=error.evidence,
@@ -244,6 +246,27 @@ def fuller_name(concepts: Concepts, concept: int, weight: NDArray[np.floating]) 
             if weight[concepts.facts.row[facts[both]]].sum() >= 0.7 * total:
                 best = int(other)
     return best
+
+
+def plain_names(concepts: Concepts, pair: Pair) -> list[int]:
+    """The pair's features under their plainest names that do nearly as well ("blue clock" is a clock), best first.
+
+    A name counts as plainer when it ends the other ("clock"), and as doing nearly as well at four fifths of its score.
+    """
+    score = dict(zip(pair.features, pair.scores, strict=True))
+    everyone = np.ones(concepts.facts.n_rows)
+    out = []
+    for feature in pair.features:
+        words = concepts.names[feature].split()
+        shorter = [
+            other
+            for other in pair.features
+            if words[-len(concepts.names[other].split()) :] == concepts.names[other].split()
+            and (other == feature or score[other] >= 0.8 * score[feature])
+        ]
+        plain = min(shorter, key=lambda other: len(concepts.names[other].split()))
+        out.append(fuller_name(concepts, plain, everyone))
+    return out
 
 
 def distinct(order: Sequence[int], names: Sequence[str], *, most: int = 5) -> tuple[str, ...]:

@@ -33,9 +33,9 @@ def decode(encoded: bytes) -> Image.Image:
     """
     from PIL import Image, ImageOps
 
-    image = Image.open(io.BytesIO(encoded))
-    image.load()
-    image = ImageOps.exif_transpose(image)
+    opened = Image.open(io.BytesIO(encoded))
+    opened.load()
+    image: Image.Image = ImageOps.exif_transpose(opened)
     if image.mode.startswith("I") or image.mode == "F":
         grey = np.asarray(image, np.float64)
         top = 65535.0 if grey.max() > 255 else 255.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Chinese and Japanese sentences end without a space, which general sentence splitters wait for.
-CJK_END = re.compile(r"(?<=[。！？])(?=\S)")
+# Chinese and Japanese sentences end in marks that general sentence splitters do not know.
+CJK_END = re.compile(r"(?:(?<=[。！？])|(?<=[。！？][”’」』）]))\s*(?=[^\s。！？”’」』）])")
 BULLET = re.compile(r"^\s*(?:[-*•‣#>]+|\d{1,3}[.)])\s+")
 
 
@@ -38,7 +38,7 @@ def sentences(text: str) -> list[str]:
     """The sentences of a caption; list items and lines stand alone, bullets are dropped, order is kept."""
     from simplemma import split_sentences
 
-    out = []
+    out: list[str] = []
     for line in text.splitlines():
         for part in CJK_END.split(BULLET.sub("", line)):
             out.extend(s for s in split_sentences(part, lang="en") if any(c.isalnum() for c in s))

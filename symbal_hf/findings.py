@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -94,7 +94,7 @@ class AuditResult:
     Attributes:
         verdict: "systematic" when at least one finding passed every gate, else "none".
         findings: the pairs that passed, strongest evidence first.
-        suspects: the best-ranked pairs whether or not they passed; benchmarks score these.
+        suspects: the best-ranked pairs whether or not they passed, without examples and affected rows.
         counts: rows, facts, claims and model calls, how many were used, skipped, cached.
         skipped: rows left out, with reasons.
         provenance: versions, preset, models, options, seed.
@@ -114,7 +114,7 @@ class AuditResult:
         return {
             "verdict": self.verdict,
             "findings": [f.to_dict() for f in self.findings],
-            "suspects": [replace(f, examples=(), affected=()).to_dict() for f in self.suspects],
+            "suspects": [f.to_dict() for f in self.suspects],
             "why_none": self.why_none,
             "counts": self.counts,
             "skipped": [asdict(s) for s in self.skipped],

@@ -14,7 +14,7 @@ from symbal_hf.detect import Pair, error_share, judge_rows, make_pair, other_nam
 from symbal_hf.summarize import log_odds
 
 if TYPE_CHECKING:
-    from symbal_hf.engine import Evidence
+    from symbal_hf.evidence import Evidence
 
 FACT_KS = (20, 40, 60, 80, 100)
 IMAGE_KS = (2, 4, 6, 8, 10, 15, 20)
@@ -61,7 +61,11 @@ def paper_pairs(
         banned = other_names(concepts, t)
         order = order[~banned[order]]
         if len(order):
-            pairs.append(make_pair(concepts, beliefs, error, rows, order, z=0.0, tried=len(order) * clusters))
+            pairs.append(
+                make_pair(
+                    concepts, beliefs, error, rows, order, scores=np.zeros(len(order)), tried=len(order) * clusters
+                )
+            )
     return pairs
 
 

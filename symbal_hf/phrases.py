@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,12 +18,17 @@ WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", re.UNICODE)
 CLAUSE = re.compile(r"[.,;:!?()\"\n]+")
 # Nouns that stand for the picture or for a part, a place or an amount of something else: never a feature by themselves.
 EMPTY_NOUNS = frozenset(
-    "image picture photo photograph scene view shot close-up closeup background foreground front side top bottom left "
-    "right middle center centre edge corner back end part area place way lot group couple pair bunch set number piece "
-    "row total variety kind type sort day time thing something someone one other others several many few various "
-    "each it both all none description detail atmosphere ambiance addition overall answer position distance presence "
-    "sense moment setting activity composition visible nearby close next near frame edge eye".split()
+    """
+    image picture photo photograph scene view shot close-up closeup background foreground front side top bottom left
+    right middle center centre edge corner back end part area place way lot group couple pair bunch set number piece
+    row total variety kind type sort day time thing something someone one other others several many few various each
+    it both all none description detail atmosphere ambiance addition overall answer position distance presence sense
+    moment setting activity composition visible nearby close next near frame eye
+    """.split()  # noqa: SIM905 - a hundred quoted words are no easier to read
 )
+
+ONE = frozenset(("a", "an", "one", "another", "each", "every", "this"))
+AMOUNTS = frozenset(("dozen", "couple", "pair", "few", "hundred", "thousand", "million"))
 
 
 @lru_cache(maxsize=65_536)
@@ -76,21 +82,34 @@ def noun_phrases(text: str) -> frozenset[str]:
                 out.add(" ".join(words[start:]))
         run.clear()
 
-    before, promised = "", False
+    before, promised, one = "", False, False
     for word, pos in tag(text.lower().replace("’", "'")):
         if not WORD.fullmatch(word):
             close()
-        # After a determiner a verb form opens a name ("a stop sign"); a bare verb after a noun ends one ("teddy bear").
-        elif pos.startswith("NN") or (pos == "VB" and before.startswith("NN")):
+            one = False
+        # "A man rides": the tagger takes the verb for a plural, but after "a" and a noun no plural can follow.
+        elif (
+            one and pos == "NNS" and run and run[-1][1] and run[-1][0] not in AMOUNTS
+            and word.endswith("s") and singular(word) != word
+        ):  # fmt: skip
+            close()
+            pos, one = "VBZ", False
+        # After a determiner a verb form opens a name ("a stop sign"); a bare verb after a noun ends one ("teddy bear"),
+        # unless the noun is a plural ("dogs run").
+        elif pos.startswith("NN") or (pos == "VB" and before.startswith("NN") and before != "NNS"):
             run.append((word, True))
-        elif (pos.startswith("JJ") and word not in EMPTY_NOUNS) or (pos[:2] == "VB" and before in ("DT", "PRP$", "CD", "JJ")):
+        elif (pos.startswith("JJ") and word not in EMPTY_NOUNS) or (
+            pos[:2] == "VB" and before in ("DT", "PRP$", "CD", "JJ")
+        ):
             if run and run[-1][1]:
                 close()
+                one = False
             if not run:
                 promised = before == "DT" and pos in ("JJ", "VB", "VBP")
             run.append((word, False))
         else:
             close()
+            one = word in ONE
         before = pos
     close()
     return frozenset(out)
@@ -124,8 +143,8 @@ class Vocabulary:
         self._words: dict[str, tuple[str, ...]] = {}
 
     def with_synonyms(self, more: Mapping[tuple[str, ...], str]) -> Vocabulary:
-        """This vocabulary with extra names: tuples of singular words, each naming a class."""
-        out = Vocabulary({name: () for name in self.classes})
+        """The same vocabulary with extra names: tuples of singular words, each naming a class."""
+        out = Vocabulary(dict.fromkeys(self.classes, ()))
         out._names = {**self._names, **more}
         out._longest = max(map(len, out._names), default=0)
         return out
@@ -162,7 +181,7 @@ class Vocabulary:
         spans = self._find(text)
         return {
             (self._words[text][start:stop], one, other)
-            for (start, end, one), (begin, stop, other) in zip(spans, spans[1:], strict=False)
+            for (start, end, one), (begin, stop, other) in pairwise(spans)
             if end == begin and one != other
         }
 

@@ -1,4 +1,4 @@
-"""Alignment with reference captions: does anything they speak of come near the concept?"""
+"""Alignment with reference captions: whether anything they speak of comes near the concept."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ class ReferenceJudge:
                     true = true + np.bincount(bins[own], minlength=steps)
                 true = true / true.sum()
                 # Nearer references never argue more strongly against a concept.
-                curve = isotonic_regression(
-                    np.log(at_random / true), weights=at_random + true, increasing=False
-                ).x
+                curve = isotonic_regression(np.log(at_random / true), weights=at_random + true, increasing=False).x
                 share = np.clip((near_row >= EDGES[-1]).mean(), 1e-3, 0.9)
                 column = np.clip(curve[here], -LIMIT, LIMIT)
                 ratio[rows, start + offset] = column

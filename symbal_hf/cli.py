@@ -1,0 +1,198 @@
+"""The `symbal` command: audit a captioned dataset, see the demo, plant known errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from symbal_hf.data import AuditData
+    from symbal_hf.findings import AuditResult
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
+)
+bench = typer.Typer(no_args_is_help=True, help="Make datasets with a known systematic error.")
+app.add_typer(bench, name="bench")
+
+OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
+
+
+def main() -> None:
+    """Run the command; expected failures are one sentence on stderr and exit code 2."""
+    from symbal_hf.encode import MissingModel
+    from symbal_hf.tables import BadData
+
+    try:
+        app()
+    except (BadData, MissingModel, FileNotFoundError, ValueError) as error:
+        typer.echo(f"symbal: {error}", err=True)
+        sys.exit(2)
+
+
+@app.command()
+def audit(
+    source: Annotated[
+        str, typer.Argument(help="A table file, a folder, or a Hub dataset id (ns/name[:config][@split]).")
+    ],
+    out: OutOption = Path("symbal-out"),
+    preset: Annotated[str, typer.Option(help="Named composition of models.")] = "lite",
+    method: Annotated[Literal["association", "paper"], typer.Option(help="Detection method.")] = "association",
+    scorer: Annotated[
+        Literal["auto", "embedding", "reference", "objects"],
+        typer.Option(help="What captions are checked against: the image, references, or objects. auto: the surest."),
+    ] = "auto",
+    image_column: Annotated[str | None, typer.Option(help="Column of images or image paths.")] = None,
+    caption_column: Annotated[str | None, typer.Option(help="Column of generated captions.")] = None,
+    reference_column: Annotated[str | None, typer.Option(help="Column of reference captions.")] = None,
+    objects_column: Annotated[str | None, typer.Option(help="Column of the objects that are truly there.")] = None,
+    image_root: Annotated[
+        Path | None, typer.Option(help="Folder that image paths are relative to and must stay inside.")
+    ] = None,
+    join: Annotated[Path | None, typer.Option(help="A second table, paired by id, such as objects.jsonl.")] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="JSON {class: [synonyms]} or a text file with one class a line.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Read at most this many rows.")] = None,
+    top_k: Annotated[int, typer.Option(help="At most this many findings.")] = 5,
+    tau: Annotated[float, typer.Option(help="Least confirmed share of a finding, in [0, 1].")] = 0.7,
+    alpha: Annotated[float, typer.Option(help="Largest corrected p-value of a finding, in (0, 1).")] = 0.05,
+    seed: SeedOption = 0,
+    on_bad_row: Annotated[
+        Literal["error", "warn", "skip"], typer.Option(help="Stop at a bad row, or leave it out and count it.")
+    ] = "warn",
+) -> None:
+    """Audit captions: which error recurs, and what in the image goes with it."""
+    from symbal_hf.data import load_data, load_vocabulary
+    from symbal_hf.engine import audit_data
+
+    data = load_data(
+        source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
+        objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
+    )  # fmt: skip
+    _say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
+    result = audit_data(
+        data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, seed=seed,
+        on_bad_row=on_bad_row, vocabulary=load_vocabulary(vocabulary) if vocabulary else None, progress=_progress,
+    )  # fmt: skip
+    if on_bad_row == "warn":
+        for row in result.skipped[:10]:
+            typer.echo(f"left out row {row.row_id}: {row.reason}", err=True)
+        if len(result.skipped) > 10:
+            typer.echo(f"... and {len(result.skipped) - 10:,} more, see findings.json", err=True)
+    _finish(result, out, data)
+
+
+@app.command()
+def demo(
+    out: OutOption = Path("symbal-demo"),
+    rows: Annotated[int, typer.Option(help="How many scenes to draw.")] = 600,
+    seed: SeedOption = 7,
+) -> None:
+    """Draw scenes, plant an error into their captions, and let an audit that does not know it find it."""
+    from benchmark_builder.demo import plant_demo
+    from symbal_hf.data import load_data
+    from symbal_hf.engine import audit_data
+
+    folder, truth = plant_demo(out / "scenes", rows=rows, seed=seed)
+    _say(
+        f"drew {rows} scenes under {folder} and planted one error: captions speak of a {truth.textual_error} "
+        f"where there is none, mostly with a {truth.visual_feature} in view (Cramér's V {truth.strength:.2f})"
+    )
+    data = load_data(folder / "captions.jsonl")
+    result = audit_data(data, seed=seed, progress=_progress)
+    _finish(result, out, data)
+
+
+@bench.command()
+def plant(
+    source: Annotated[Path, typer.Argument(help="A table with captions and objects columns.")],
+    out: Annotated[Path, typer.Option(help="The new table (.jsonl); the truth goes beside it, to NAME.truth.json.")],
+    textual_error: Annotated[str, typer.Option(help="t: the object that captions will state wrongly.")],
+    visual_feature: Annotated[str, typer.Option(help="v: the object that the error goes with.")],
+    strength: Annotated[float, typer.Option(help="Target Cramér's V, in (0, 1].")] = 0.6,
+    vocabulary: Annotated[Path | None, typer.Option(help="Synonyms, so that no caption speaks of t already.")] = None,
+    caption_column: Annotated[str | None, typer.Option(help="Column of captions.")] = None,
+    objects_column: Annotated[str | None, typer.Option(help="Column of objects.")] = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Plant one systematic error of a chosen strength into a dataset whose objects are known."""
+    from benchmark_builder.plant_file import plant_file
+
+    planted = plant_file(
+        source, out, textual_error=textual_error, visual_feature=visual_feature, strength=strength, seed=seed,
+        vocabulary=vocabulary, caption_column=caption_column, objects_column=objects_column,
+    )  # fmt: skip
+    plan = planted.plan
+    _say(
+        f"wrote {out}: {plan.with_feature + plan.without_feature} captions now state {textual_error!r} wrongly, "
+        f"{plan.with_feature} of them with {visual_feature!r}; Cramér's V {plan.achieved:.3f} (target {strength})"
+    )
+
+
+def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
+    from symbal_hf.report import jpeg_thumbnail, write_report
+
+    row_of, images = {row_id: row for row, row_id in enumerate(data.ids)}, data.images
+
+    def thumbnail(row_id: str) -> bytes | None:
+        try:
+            return None if images is None else jpeg_thumbnail(images.encoded(row_of[row_id]))
+        except (OSError, ValueError):  # a text-only scorer never looked at this image; the report does without
+            return None
+
+    paths = result.write(out)
+    paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnail)
+    _table(result)
+    _say("wrote " + ", ".join(str(p) for p in paths.values()))
+
+
+def _table(result: AuditResult) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(stderr=False, width=None if sys.stdout.isatty() else 120)
+    if not result.findings:
+        console.print(
+            f"[bold]Nothing systematic was found[/bold] in {result.counts['rows']:,} rows: {result.why_none}."
+        )
+        return
+    table = Table(title=f"Systematic misalignments in {result.counts['rows']:,} captions")
+    for name in (
+        "captions wrongly say",
+        "when the image shows",
+        "error rate with / without",
+        "times as often",
+        "V",
+        "p",
+    ):
+        table.add_column(name, justify="left" if name.startswith(("captions", "when")) else "right")
+    for f in result.findings:
+        table.add_row(
+            f.textual_error, f.visual_feature, f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
+            f"{f.risk_ratio:.1f} ({f.risk_ratio_low:.1f}-{f.risk_ratio_high:.1f})", f"{f.cramers_v:.2f}",
+            f"{f.p_value_corrected:.1e}",
+        )  # fmt: skip
+    console.print(table)
+
+
+def _say(text: str) -> None:
+    typer.echo(text)
+
+
+def _progress(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:
+    from tqdm import tqdm
+
+    return tqdm(items, desc=label, total=total, mininterval=0.5 if sys.stderr.isatty() else 10)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The verdict: which ranked pairs pass every gate, and what is said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from symbal_hf.associate import risk_ratio
+from symbal_hf.concepts import same_thing
+from symbal_hf.detect import Pair, distinct, fuller_name, plain_names
+from symbal_hf.evidence import Evidence
+from symbal_hf.findings import AuditResult, Example, Finding
+
+
+def conclude(
+    evidence: Evidence, pairs: Sequence[Pair], *, top_k: int = 5, tau: float = 0.7, alpha: float = 0.05
+) -> AuditResult:
+    """The verdict over ranked pairs: those that pass every gate are findings."""
+    failed = {id(pair): _failed(evidence, pair, tau=tau, alpha=alpha) for pair in pairs}
+    passed = sorted((p for p in pairs if failed[id(p)] is None), key=lambda p: (p.p, -p.z))
+    # What passed comes first, by the strength of the association; what only looks wrong follows.
+    order = [*passed, *(p for p in pairs if failed[id(p)] is not None)]
+    findings = _different([_finding(evidence, pair, order) for pair in passed[: 3 * top_k]])[:top_k]
+    suspects = _different([_finding(evidence, pair, order) for pair in order[:20]])[:10]
+    why = None
+    if order and not findings:
+        top = suspects[0]
+        why = f"the strongest suspect, {top.textual_error!r} with {top.visual_feature!r}: {failed[id(order[0])]}"
+    facts = evidence.concepts.facts
+    return AuditResult(
+        verdict="systematic" if findings else "none",
+        findings=tuple(findings),
+        suspects=tuple(replace(s, examples=(), affected=()) for s in suspects),
+        counts={
+            "rows": len(evidence.data), "rows_skipped": len(evidence.data.skipped), "facts": len(facts),
+            "concepts": len(evidence.concepts.names), "claims": int(evidence.concepts.by_fact.nnz), "pairs_ranked": len(pairs),
+        },
+        skipped=evidence.data.skipped,
+        why_none=None if findings else why or "no statement in the captions looks false more often than chance allows",
+    )  # fmt: skip
+
+
+def _different(findings: Sequence[Finding]) -> list[Finding]:
+    """Without those whose error is another way of saying the error of one before, with the same feature."""
+    out: list[Finding] = []
+    for finding in findings:
+        if not any(
+            same_thing(finding.textual_error, kept.textual_error)
+            or (set(finding.affected) and set(finding.affected) <= set(kept.affected))
+            for kept in out
+        ):
+            out.append(finding)
+    return out
+
+
+def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float) -> str | None:
+    if pair.p_corrected >= alpha:
+        return f"the association is not significant (corrected p = {pair.p_corrected:.2g})"
+    if not evidence.beliefs.given_truth and pair.share.low < tau:
+        return (
+            f"the error is not confirmed (only {pair.share.low:.0%} of the statements are surely false, "
+            f"{tau:.0%} are asked for)"
+        )
+    return None
+
+
+def _finding(evidence: Evidence, pair: Pair, pairs: Sequence[Pair]) -> Finding:
+    names, data, facts = evidence.concepts.names, evidence.data, evidence.concepts.facts
+    a, n1, b, n0 = pair.table
+    ratio = risk_ratio(a, n1, b, n0)
+    affected = np.flatnonzero(pair.wrong)
+    affected = affected[np.argsort(~pair.has_feature[affected], kind="stable")]
+    naming = set(evidence.concepts.by_fact[:, pair.error].nonzero()[0].tolist())
+    stated = {}
+    for f in sorted(naming, reverse=True):
+        stated[int(facts.row[f])] = facts.text[f]
+    log_ratio = evidence.beliefs.log_ratio[:, pair.error]
+    shown = sorted(affected, key=lambda r: (not pair.has_feature[r], -log_ratio[r]))[:12]
+    given = evidence.beliefs.given_truth
+    weight = pair.wrong.astype(np.float64)
+    error = fuller_name(evidence.concepts, pair.error, weight)
+    features = plain_names(evidence.concepts, pair)
+    errors = [error, pair.error, *(fuller_name(evidence.concepts, p.error, p.wrong * 1.0) for p in pairs[:12])]
+    return Finding(
+        textual_error=names[error],
+        visual_feature=names[features[0]],
+        textual_error_candidates=distinct(errors, names),
+        visual_feature_candidates=distinct(features, names),
+        cramers_v=pair.v,
+        risk_ratio=ratio[0],
+        risk_ratio_low=ratio[1],
+        risk_ratio_high=min(ratio[2], 1e9),
+        p_value=pair.p,
+        p_value_corrected=pair.p_corrected,
+        errors_with_feature=a,
+        rows_with_feature=n1,
+        errors_without_feature=b,
+        rows_without_feature=n0,
+        confirmed_share=None if given else pair.share.share,
+        confirmed_share_low=None if given else pair.share.low,
+        examples=tuple(
+            Example(data.ids[r], data.captions[r], stated[int(r)], float(1 / (1 + np.exp(log_ratio[r])))) for r in shown
+        ),
+        affected=tuple(data.ids[r] for r in affected),
+    )

@@ -1,0 +1,151 @@
+"""What detection works on: the concepts of the captions, judged on every image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.align import Beliefs, Columns, EmbeddingJudge, Judge, ObjectJudge, beliefs
+from symbal_hf.concepts import Concepts, find_concepts
+from symbal_hf.data import AuditData, OnBadRow
+from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
+from symbal_hf.facts import split_facts
+from symbal_hf.phrases import Vocabulary, compounds_of_parts
+from symbal_hf.references import ReferenceJudge
+from symbal_hf.store import Store
+from symbal_hf.tables import BadData
+
+Scorer = Literal["auto", "embedding", "reference", "objects"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that a detection method works on.
+
+    Attributes:
+        data: the rows.
+        concepts: what captions speak of.
+        beliefs: what each image shows.
+        vectors: (P, 384) unit vectors of the concept names; None with the objects scorer.
+        regions: (N, 65, 384) image embeddings; None without the embedding scorer.
+        wholes: concepts by a concept that may be part of them, as a bowl of a toilet.
+    """
+
+    data: AuditData
+    concepts: Concepts
+    beliefs: Beliefs
+    vectors: NDArray[np.float32] | None
+    regions: NDArray[np.float16] | None
+    wholes: Mapping[int, Set[int]] = field(default_factory=dict)
+
+
+def gather(
+    data: AuditData,
+    *,
+    scorer: Scorer = "auto",
+    vocabulary: Mapping[str, Sequence[str]] | None = None,
+    seed: int = 0,
+    store: Store | None = None,
+    progress: Progress = quiet,
+    on_bad_row: OnBadRow = "warn",
+) -> Evidence:
+    """Embed what needs embedding and judge every concept of the captions on every image."""
+    from symbal_hf.encode import LiteVision
+
+    scorer = _choose(scorer, data)
+    store = store or Store()
+    regions = None
+    if scorer == "embedding":
+        assert data.images is not None
+        regions, bad = embed_images(data.images, LiteVision(), store=store, progress=progress)
+        if bad and on_bad_row == "error":
+            row = min(bad)
+            raise BadData(f"row {data.ids[row]}: {bad[row]}; mend it or pass on_bad_row='warn'.")
+        if len(bad) == len(data):
+            raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
+        regions = np.delete(regions, sorted(bad), axis=0)
+        data = data.without(bad)
+    return weigh(data, regions, scorer=scorer, vocabulary=vocabulary, seed=seed, store=store, progress=progress)
+
+
+def weigh(
+    data: AuditData,
+    regions: NDArray[np.float16] | None,
+    *,
+    scorer: Scorer,
+    vocabulary: Mapping[str, Sequence[str]] | None = None,
+    seed: int = 0,
+    store: Store,
+    progress: Progress = quiet,
+    columns: Columns | None = None,
+    reference_judge: ReferenceJudge | None = None,
+) -> Evidence:
+    """Judge every concept of the captions on every image whose `regions` (N, 65, 384) are known.
+
+    `columns` holds what was judged before about the same rows, and `reference_judge` their references made ready, so
+    that many captionings of the same images share the work.
+    """
+    from symbal_hf.encode import LiteVision, MiniLM
+
+    text = MiniLM()
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        return embed_texts(texts, text, store=store, progress=progress)
+
+    facts, wholes = split_facts(data.captions), dict[int, set[int]]()
+    known = _vocabulary(data, vocabulary)
+    if scorer == "objects":
+        assert known is not None and data.objects is not None
+        parts = compounds_of_parts(facts.text, known, embed)
+        known = known.with_synonyms({words: whole for words, (whole, _) in parts.items()})
+        judge: Judge = ObjectJudge(data.objects, known)
+        concepts = find_concepts(facts, vocabulary=known)
+        place = {name: i for i, name in enumerate(concepts.names)}
+        for whole, part in parts.values():
+            wholes.setdefault(place[part], set()).add(place[whole])
+    else:
+        references = [t for row in data.references or () for t in row] if scorer == "reference" else []
+        rows = max(5, len(data) // 500)
+        concepts = find_concepts(facts, vocabulary=known if vocabulary else None, also=references, min_rows=rows)
+        if scorer == "reference":
+            assert data.references is not None
+            judge = reference_judge or ReferenceJudge(data.references, embed)
+        else:
+            assert regions is not None
+            judge = EmbeddingJudge(regions, LiteVision(), embed)
+    if not concepts.names:
+        nothing = np.zeros((len(data), 0), np.float32)
+        return Evidence(data, concepts, Beliefs(nothing, nothing, judge.scorer, judge.given_truth), None, regions)
+    vectors = None if scorer == "objects" else embed(concepts.names)
+    return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, wholes)
+
+
+def _choose(scorer: Scorer, data: AuditData) -> Scorer:
+    if scorer == "auto":
+        if data.objects is not None:
+            return "objects"
+        if data.references is not None:
+            return "reference"
+        if data.images is not None:
+            return "embedding"
+        raise BadData(
+            "nothing to check the captions against: the source has no images, references or objects; name their "
+            "column with --image-column, --reference-column or --objects-column, or add a file with --join."
+        )
+    have = {"embedding": data.images, "reference": data.references, "objects": data.objects}
+    if have[scorer] is None:
+        given = ", ".join(k for k, v in have.items() if v is not None) or "none"
+        raise BadData(f"scorer {scorer!r} needs a column that the source lacks; usable here: {given}.")
+    return scorer
+
+
+def _vocabulary(data: AuditData, given: Mapping[str, Sequence[str]] | None) -> Vocabulary | None:
+    if given is not None:
+        return Vocabulary(given)
+    if data.objects is None:
+        return None
+    return Vocabulary(dict.fromkeys(sorted({o for row in data.objects for o in row or ()}), ()))

@@ -1,0 +1,35 @@
+"""Shared ground of the tests: no network, a fresh cache, and the real data where it is at hand."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fresh_caches(tmp_path_factory):
+    """Nothing that an earlier run left behind may help or hurt."""
+    folder = tmp_path_factory.mktemp("caches")
+    os.environ["HF_HOME"] = str(folder / "hf")
+    os.environ["SYMBAL_CACHE"] = str(folder / "symbal")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real photos and captions; a user's clone has none."""
+    folder = Path(os.environ.get("SYMBAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real data at {folder}; set SYMBAL_DATA to a folder that has it")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def scene_folder(tmp_path_factory):
+    """300 drawn scenes with a planted error, and its truth."""
+    from benchmark_builder.demo import plant_demo
+
+    return plant_demo(tmp_path_factory.mktemp("scenes"), rows=300, seed=3)
