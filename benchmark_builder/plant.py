@@ -143,6 +143,8 @@ def _inject(
         sentence = state(name, draw.choice(natural_templates()))
         parts = sentences(out[row])
         parts.insert(draw.randint(0, len(parts)), sentence)
-        out[row] = " ".join(p if ENDED.search(p) else p + "." for p in parts)
+        ended = [p if ENDED.search(p) else p + "." for p in parts]
+        # A list, or a sentence that starts with a small letter, would run together with its neighbours.
+        out[row] = " ".join(ended) if sentences(" ".join(ended)) == ended else "\n".join(parts)
         stated.append(sentence)
     return Planted(tuple(out), tuple(sorted(chosen)), tuple(stated), plan)

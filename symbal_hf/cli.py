@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # brackets in help texts are brackets
     pretty_exceptions_enable=False,
     help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
 )
-bench = typer.Typer(no_args_is_help=True, help="Make datasets with a known systematic error.")
+bench = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make datasets with a known systematic error.")
 app.add_typer(bench, name="bench")
 
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]

@@ -37,6 +37,22 @@ def unit(x: Floats) -> NDArray[np.float32]:
     return np.asarray(x / np.where(norm > 0, norm, 1), np.float32)
 
 
+def _seeds(x: NDArray[np.float32], k: int, seed: int) -> NDArray[np.float32]:
+    """Rows of the unit `x` to start k clusters from: greedy k-means++ (Arthur & Vassilvitskii 2007)."""
+    rng = np.random.default_rng(seed)
+    chosen = [int(rng.integers(len(x)))]
+    far = np.maximum(1 - x @ x[chosen[0]], 0)
+    while len(chosen) < k:
+        weight = np.cumsum(far, dtype=np.float64) if far.any() else np.arange(1.0, len(x) + 1)
+        draws = np.searchsorted(weight, rng.random(2 + int(np.log(k))) * weight[-1], side="right")
+        draws = np.minimum(draws, len(x) - 1)  # a product may round up to the total
+        near = np.minimum(far[:, None], np.maximum(1 - x @ x[draws].T, 0))
+        best = int(near.sum(0).argmin())
+        chosen.append(int(draws[best]))
+        far = near[:, best]
+    return x[chosen]
+
+
 def spherical_kmeans(x: Floats, k: int, *, seed: int = 0, iterations: int = 20) -> Labels:
     """Labels (N,) of spherical k-means over the unit rows of `x` (N, D), empty clusters renumbered away.
 
@@ -53,7 +69,7 @@ def spherical_kmeans(x: Floats, k: int, *, seed: int = 0, iterations: int = 20) 
         x.shape[1], k, niter=iterations, spherical=True, seed=seed + 1, max_points_per_centroid=len(x),
         min_points_per_centroid=1,
     )  # fmt: skip
-    kmeans.train(x)
+    kmeans.train(x, init_centroids=_seeds(x, k, seed))  # random rows would leave whole groups without a centroid
     labels = kmeans.index.search(x, 1)[1][:, 0]
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 

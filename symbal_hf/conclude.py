@@ -35,7 +35,8 @@ def conclude(
         suspects=tuple(replace(s, examples=(), affected=()) for s in suspects),
         counts={
             "rows": len(evidence.data), "rows_skipped": len(evidence.data.skipped), "facts": len(facts),
-            "concepts": len(evidence.concepts.names), "claims": int(evidence.concepts.by_fact.nnz), "pairs_ranked": len(pairs),
+            "concepts": len(evidence.concepts.names), "claims": int(evidence.concepts.by_fact.nnz),
+            "pairs_ranked": len(pairs),
         },
         skipped=evidence.data.skipped,
         why_none=None if findings else why or "no statement in the captions looks false more often than chance allows",
@@ -58,9 +59,9 @@ def _different(findings: Sequence[Finding]) -> list[Finding]:
 def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float) -> str | None:
     if pair.p_corrected >= alpha:
         return f"the association is not significant (corrected p = {pair.p_corrected:.2g})"
-    if not evidence.beliefs.given_truth and pair.share.low < tau:
+    if not evidence.beliefs.given_truth and pair.confirmed[1] < tau:
         return (
-            f"the error is not confirmed (only {pair.share.low:.0%} of the statements are surely false, "
+            f"the error is not confirmed (only {pair.confirmed[1]:.0%} of the rejected statements are surely false, "
             f"{tau:.0%} are asked for)"
         )
     return None
@@ -98,8 +99,8 @@ def _finding(evidence: Evidence, pair: Pair, pairs: Sequence[Pair]) -> Finding:
         rows_with_feature=n1,
         errors_without_feature=b,
         rows_without_feature=n0,
-        confirmed_share=None if given else pair.share.share,
-        confirmed_share_low=None if given else pair.share.low,
+        confirmed_share=None if given else pair.confirmed[0],
+        confirmed_share_low=None if given else pair.confirmed[1],
         examples=tuple(
             Example(data.ids[r], data.captions[r], stated[int(r)], float(1 / (1 + np.exp(log_ratio[r])))) for r in shown
         ),

@@ -79,6 +79,17 @@ class Pair:
     share: ErrorShare
     evidence: float
 
+    @property
+    def confirmed(self) -> tuple[float, float]:
+        """(estimate, lower end of its 95 % interval), in [0, 1].
+
+        The mixture says how many of the mentions in rows with v are false, whichever they are; a rejection counts as
+        confirmed as far as there are that many.
+        """
+        rejected = max(int((self.wrong & self.has_feature).sum()), 1)
+        false, low = self.share.share * self.share.mentions, self.share.low * self.share.mentions
+        return min(false / rejected, 1.0), min(low / rejected, 1.0)
+
 
 def rank_errors(concepts: Concepts, log_ratio: NDArray[np.float32], *, min_rows: int = 8) -> list[ErrorShare]:
     """Concepts of whose mentions some are false beyond doubt (95 %), strongest evidence first."""

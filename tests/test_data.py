@@ -118,7 +118,7 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path):
 
 
 def test_a_missing_file_and_an_empty_folder_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file .*nothing.jsonl"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*nothing\.jsonl"):
         load_data(tmp_path / "nothing.jsonl")
     with pytest.raises(BadData, match="holds no table"):
         load_data(tmp_path)
