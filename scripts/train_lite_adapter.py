@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
 
 from benchmark_builder.photos import photo_base
-from benchmark_builder.scenes import OBJECT_NAMES, make_scene
+from benchmark_builder.scenes import BACKGROUND_NAMES, OBJECT_NAMES, make_scene
 from symbal_hf.adapter import LiteAdapter
 from symbal_hf.align import QUESTIONS
 from symbal_hf.embed import decode
@@ -119,10 +119,11 @@ def main() -> None:
     vision, text = LiteVision(), MiniLM()
 
     train, test = photo_base(args.data / "coco", part="train"), photo_base(args.data / "coco", part="held_out")
-    classes = sorted({name for row in (*train.objects, *test.objects) for name in row} | set(OBJECT_NAMES))
+    drawn_names = {*OBJECT_NAMES, *BACKGROUND_NAMES}
+    classes = sorted({name for row in (*train.objects, *test.objects) for name in row} | drawn_names)
     scenes = [make_scene(i, seed=SCENE_SEED)[0] for i in range(args.scenes)]
     tests = [make_scene(i, seed=SCENE_SEED + 1)[0] for i in range(500)]
-    shown = [frozenset(o.name for o in scene.objects) for scene in (*scenes, *tests)]
+    shown = [frozenset([scene.background, *(o.name for o in scene.objects)]) for scene in (*scenes, *tests)]
 
     def photo(path: Path):  # noqa: ANN202
         return lambda: decode(path.read_bytes())
@@ -147,7 +148,7 @@ def main() -> None:
 
     # A photo's labels are COCO's classes and a scene's are ours: elsewhere nothing is known, not "absent".
     coco = np.array([any(c in row for row in train.objects) for c in classes], np.float32)
-    ours = np.array([c in OBJECT_NAMES for c in classes], np.float32)
+    ours = np.array([c in drawn_names for c in classes], np.float32)
     present = torch.from_numpy(np.concatenate([table(train.objects), table(shown[: args.scenes])]))
     known = torch.from_numpy(np.concatenate([np.tile(coco, (len(train.ids), 1)), np.tile(ours, (args.scenes, 1))]))
     grid = torch.cat([stored["train"][0], stored["scenes"][0]])

@@ -39,10 +39,12 @@ def labelled(draw):
     x = rng.normal(size=(n, d)) * 10 ** rng.uniform(-3, 3, size=(n, 1))
     if draw(st.booleans()):
         x = x[rng.integers(0, max(2, n // 2), size=n)]
+    if draw(st.booleans()):
+        x[rng.integers(0, n, size=2)] = 0
     labels = rng.integers(0, draw(st.integers(2, n)), size=n)
     labels[:2] = 0, 1  # at least two clusters,
     labels[-1] = labels[0]  # one of them no singleton
-    return x, labels * draw(st.sampled_from([1, 7, 1000])) - draw(st.integers(0, 500))
+    return x, (labels - draw(st.integers(0, n))) * draw(st.sampled_from([1, 7, 1000]))
 
 
 @given(labelled())

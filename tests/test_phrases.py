@@ -76,10 +76,11 @@ def test_texts_without_english_nouns_have_no_phrases(text):
     assert noun_phrases(text) == frozenset()
 
 
-@given(
-    st.text(max_size=80)
-    | st.lists(st.sampled_from("a the old dogs bus runs , . stop sign 🐶 it's".split())).map(" ".join)
-)
+TOKENS = ["a", "the", "old", "dogs", "bus", "runs", ",", ".", "stop", "sign", "🐶", "it's"]
+PIECES = ["A", "dog", ".", "!", "?", "。", "狗", "-", "1.", "\n", "Dr.", "🐶", "”"]
+
+
+@given(st.text(max_size=80) | st.lists(st.sampled_from(TOKENS)).map(" ".join))
 @LIGHT
 def test_any_text_gives_lower_case_phrases_of_at_most_three_words_whose_tails_are_phrases_too(text):
     found = noun_phrases(text)
@@ -174,7 +175,7 @@ def test_what_is_found_was_written_and_the_last_name_is_always_found(words):
 # Where each text lies, by hand: a toilet bowl is a toilet, a computer mouse is a mouse.
 PLACES = {
     "toilet": [1, 0, 0], "bowl": [0, 1, 0], "toilet bowl": [0.9, 0.3, 0],
-    "computer": [1, 0, 0], "mouse": [0, 1, 0], "computer mouse": [0.4, 0.9, 0],
+    "computer": [1, 0, 0], "mouse": [0, 1, 0], "computer mouse": [0.6, 0.8, 0],
     "train": [0, 0, 1], "car": [0, 1, 0], "train car": [0, 0.6, 0.8],
 }  # fmt: skip
 
@@ -225,10 +226,7 @@ def test_sentences(text, expected):
     assert sentences(text) == expected
 
 
-@given(
-    st.text(max_size=200)
-    | st.lists(st.sampled_from("A dog . ! ? 。 狗 - 1. \n Dr. 🐶 ”".split() + ["\n"])).map(" ".join)
-)
+@given(st.text(max_size=200) | st.lists(st.sampled_from(PIECES)).map(" ".join))
 @LIGHT
 def test_sentences_lose_no_letter_and_keep_the_order(text):
     found = sentences(text)

@@ -129,14 +129,21 @@ for i in range(150):
     assert not list(path.parent.glob("*.broken*"))
 
 
-def test_a_reader_is_not_held_up_by_a_writer(path):
+def test_readers_and_writers_do_not_wait_for_one_another(path, monkeypatch):
     filled(path)
-    writer, reader = sqlite3.connect(path, isolation_level=None), Store(path)
-    writer.execute("BEGIN IMMEDIATE")
-    writer.execute("INSERT INTO results VALUES (?, ?)", (b"half", b"done"))
-    assert reader.missing([KEYS[0], b"half"]) == [b"half"]
-    writer.execute("COMMIT")
-    assert reader.missing([KEYS[0], b"half"]) == []
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.05}))
+    other, store = sqlite3.connect(path, isolation_level=None), Store(path)
+    other.execute("BEGIN")  # a reader in the middle of its work
+    assert other.execute("SELECT count(*) FROM results").fetchone() == (len(KEYS),)
+    store.put({b"new": b"value"})
+    assert other.execute("SELECT count(*) FROM results").fetchone() == (len(KEYS),)
+    other.execute("COMMIT")
+    other.execute("BEGIN IMMEDIATE")  # a writer in the middle of its work
+    other.execute("INSERT INTO results VALUES (?, ?)", (b"half", b"done"))
+    assert store.missing([KEYS[0], b"new", b"half"]) == [b"half"]
+    other.execute("COMMIT")
+    assert store.missing([b"half"]) == []
 
 
 def damage(kind: str, whole: bytes) -> bytes:
@@ -150,6 +157,7 @@ def damage(kind: str, whole: bytes) -> bytes:
         "cut in the header": whole[:60],
         "zeroes in front": bytes(4096) + whole[4096:],
         "zeroes in the middle": whole[:middle] + bytes(len(whole) - middle),
+        "noise in the second half": whole[:middle] + noise(len(whole) - middle),
         "noise behind the header": whole[:4096] + noise(len(whole) - 4096),
         "noise in the header": whole[:32] + noise(68) + whole[100:],
         "no table": whole[:4000] + noise(96) + whole[4096:],
@@ -159,7 +167,7 @@ def damage(kind: str, whole: bytes) -> bytes:
 @pytest.mark.parametrize(
     "kind",
     ["no database", "short text", "cut at a page", "cut in a page", "cut in the header", "zeroes in front",
-     "zeroes in the middle", "noise behind the header", "noise in the header", "no table"],
+     "zeroes in the middle", "noise in the second half", "noise behind the header", "noise in the header", "no table"],
 )  # fmt: skip
 def test_a_damaged_file_is_set_aside_and_work_goes_on(path, kind, caplog):
     broken = damage(kind, filled(path))
@@ -176,9 +184,9 @@ def test_a_damaged_file_is_set_aside_and_work_goes_on(path, kind, caplog):
 
 @pytest.mark.parametrize("first", ["get", "missing", "put"])
 def test_damage_that_shows_only_later_is_met_by_every_call(path, first):
-    whole = filled(path)
-    path.write_bytes(whole[:8192] + random.Random(1).randbytes(len(whole) - 8192))
+    path.write_bytes(damage("noise in the second half", filled(path)))
     store = Store(path)
+    assert not list(path.parent.glob("*.broken*"))
     calls = {
         "get": lambda: store.get(KEYS) == {},
         "missing": lambda: store.missing(KEYS) == KEYS,
@@ -190,9 +198,9 @@ def test_damage_that_shows_only_later_is_met_by_every_call(path, first):
 
 
 def test_a_file_that_another_process_renewed_is_not_set_aside_again(path):
-    whole = filled(path)
-    path.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
+    path.write_bytes(damage("noise in the second half", filled(path)))
     one, two = Store(path), Store(path)  # neither has read the damaged part yet
+    assert not list(path.parent.glob("*.broken*"))
     one.put(VALUES)
     assert two.get(KEYS) == VALUES
     assert one.get(KEYS) == VALUES
