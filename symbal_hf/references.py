@@ -13,6 +13,7 @@ from symbal_hf.phrases import noun_phrases
 
 # Cosine between two noun phrases, in steps fine enough where "same thing" begins.
 EDGES = np.array([0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.98])
+FORM = "a {}"  # with its article "person" lies near "man", "guy" and "player"; bare words do not
 PRIOR = 20.0  # how many mentions the average concept's curve is worth for a rare concept
 
 
@@ -39,7 +40,7 @@ class ReferenceJudge:
 
     @cached_property
     def _vectors(self) -> NDArray[np.float32]:
-        return self.embed(self.phrases)
+        return self.embed([FORM.format(p) for p in self.phrases])
 
     @cached_property
     def _agreement(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -74,7 +75,7 @@ class ReferenceJudge:
         starts = np.searchsorted(phrase[order], np.arange(len(self.phrases) + 1))
         for start in range(0, len(names), 512):
             part = names[start : start + 512]
-            cosine = self.embed(part) @ self._vectors.T
+            cosine = self.embed([FORM.format(name) for name in part]) @ self._vectors.T
             for offset, name in enumerate(part):
                 near_row = np.array([cosine[offset, self._by_row[r]].max(initial=0.0) for r in rows])
                 here = np.digitize(near_row, EDGES)
