@@ -66,6 +66,7 @@ def audit(
     top_k: Annotated[int, typer.Option(help="At most this many findings.")] = 5,
     tau: Annotated[float, typer.Option(help="Least confirmed share of a finding, in [0, 1].")] = 0.7,
     alpha: Annotated[float, typer.Option(help="Largest corrected p-value of a finding, in (0, 1).")] = 0.05,
+    min_rate: Annotated[float, typer.Option(help="Least error rate of a finding where v is shown, in [0, 1].")] = 0.05,
     seed: SeedOption = 0,
     on_bad_row: Annotated[
         Literal["error", "warn", "skip"], typer.Option(help="Stop at a bad row, or leave it out and count it.")
@@ -81,8 +82,8 @@ def audit(
     )  # fmt: skip
     _say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
     result = audit_data(
-        data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, seed=seed,
-        on_bad_row=on_bad_row, vocabulary=load_vocabulary(vocabulary) if vocabulary else None, progress=_progress,
+        data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate,
+        seed=seed, on_bad_row=on_bad_row, vocabulary=load_vocabulary(vocabulary) if vocabulary else None, progress=_progress,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:

@@ -15,10 +15,16 @@ from symbal_hf.findings import AuditResult, Example, Finding
 
 
 def conclude(
-    evidence: Evidence, pairs: Sequence[Pair], *, top_k: int = 5, tau: float = 0.7, alpha: float = 0.05
+    evidence: Evidence,
+    pairs: Sequence[Pair],
+    *,
+    top_k: int = 5,
+    tau: float = 0.7,
+    alpha: float = 0.05,
+    min_rate: float = 0.05,
 ) -> AuditResult:
     """The verdict over ranked pairs: those that pass every gate are findings."""
-    failed = {id(pair): _failed(evidence, pair, tau=tau, alpha=alpha) for pair in pairs}
+    failed = {id(pair): _failed(evidence, pair, tau=tau, alpha=alpha, min_rate=min_rate) for pair in pairs}
     passed = sorted((p for p in pairs if failed[id(p)] is None), key=lambda p: (p.p, -p.z))
     # What passed comes first, by the strength of the association; what only looks wrong follows.
     order = [*passed, *(p for p in pairs if failed[id(p)] is not None)]
@@ -56,9 +62,12 @@ def _different(findings: Sequence[Finding]) -> list[Finding]:
     return out
 
 
-def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float) -> str | None:
+def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rate: float) -> str | None:
     if pair.p_corrected >= alpha:
         return f"the association is not significant (corrected p = {pair.p_corrected:.2g})"
+    rate = pair.table[0] / max(pair.table[1], 1)
+    if rate < min_rate:
+        return f"the error is rare even there ({rate:.1%} of the rows, {min_rate:.0%} are asked for)"
     if not evidence.beliefs.given_truth and pair.confirmed[1] < tau:
         return (
             f"the error is not confirmed (only {pair.confirmed[1]:.0%} of the rejected statements are surely false, "

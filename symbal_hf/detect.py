@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,15 +91,54 @@ class Pair:
         return min(false / rejected, 1.0), min(low / rejected, 1.0)
 
 
-def rank_errors(concepts: Concepts, log_ratio: NDArray[np.float32], *, min_rows: int = 8) -> list[ErrorShare]:
-    """Concepts of whose mentions some are false beyond doubt (95 %), strongest evidence first."""
+def rank_errors(
+    concepts: Concepts, log_ratio: NDArray[np.float32], *, has: NDArray[np.bool_] | None = None, min_rows: int = 8
+) -> list[ErrorShare]:
+    """Concepts of whose mentions some are false beyond doubt (95 %), strongest evidence first.
+
+    Args:
+        concepts: the concepts and their mentions.
+        log_ratio: (N, P) of `Beliefs`.
+        has: (N, P) rows that show each feature. With it a concept is also looked at inside the rows of each feature:
+            a common word ("person") is false so rarely over all that only there it shows. That evidence is reduced by
+            the log of the number of features it was picked from.
+        min_rows: mentions that it takes.
+    """
     mentioned = concepts.mentions()
-    shares = []
-    for concept in np.flatnonzero(mentioned.sum(0) >= min_rows):
-        share = error_share(int(concept), log_ratio[mentioned[:, concept], concept])
-        if share.evidence > HALF_CHI2:
-            shares.append(share)
-    return sorted(shares, key=lambda s: -s.evidence)
+    usual = np.flatnonzero(mentioned.sum(0) >= min_rows)
+    shares = {int(c): error_share(int(c), log_ratio[mentioned[:, c], c]) for c in usual}
+    if has is not None:
+        for inside in _shares_inside(concepts, log_ratio, mentioned, has, usual, min_rows=min_rows):
+            if inside.evidence > shares[inside.concept].evidence:
+                shares[inside.concept] = inside
+    return sorted((s for s in shares.values() if s.evidence > HALF_CHI2), key=lambda s: -s.evidence)
+
+
+def _shares_inside(
+    concepts: Concepts,
+    log_ratio: NDArray[np.float32],
+    mentioned: NDArray[np.bool_],
+    has: NDArray[np.bool_],
+    usual: NDArray[np.int64],
+    *,
+    min_rows: int,
+) -> Iterable[ErrorShare]:
+    """The error share of each concept inside the rows of the feature where there is most evidence for it."""
+    shown = has.astype(np.float32)
+    count = shown.T @ mentioned[:, usual].astype(np.float32)
+    best = np.zeros((shown.shape[1], len(usual)), np.float32)
+    ratio = np.exp(log_ratio[:, usual]) - 1
+    for share in SHARES[1::2]:
+        gain = np.where(mentioned[:, usual], np.log1p(np.float32(share) * ratio), 0)
+        np.maximum(best, shown.T @ gain, out=best)
+    best[count < min_rows] = 0
+    for column, concept in enumerate(usual):
+        best[other_names(concepts, int(concept)), column] = 0
+        feature = int(best[:, column].argmax())
+        if best[feature, column] > 0:
+            rows = mentioned[:, concept] & has[:, feature]
+            found = error_share(int(concept), log_ratio[rows, concept])
+            yield replace(found, evidence=found.evidence - float(np.log(shown.shape[1])))
 
 
 def associate(

@@ -42,6 +42,7 @@ def audit(
     top_k: int = 5,
     tau: float = 0.7,
     alpha: float = 0.05,
+    min_rate: float = 0.05,
     seed: int = 0,
     on_bad_row: OnBadRow = "warn",
     store: Store | None = None,
@@ -62,6 +63,7 @@ def audit(
         top_k: at most this many findings.
         tau: a finding needs the lower bound of its confirmed share above this, in [0, 1].
         alpha: a finding needs a corrected p-value below this, in (0, 1).
+        min_rate: a finding needs at least this error rate in the rows with v, in [0, 1].
         seed: of every random choice.
         on_bad_row: "error" stops at a bad row, "warn" and "skip" leave it out and count it.
         store: where embeddings are kept; by default one file under the user's cache folder.
@@ -77,7 +79,7 @@ def audit(
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     result = audit_data(
         data, preset=preset, method=method, scorer=scorer, vocabulary=words, top_k=top_k, tau=tau, alpha=alpha,
-        seed=seed, on_bad_row=on_bad_row, store=store, progress=progress,
+        min_rate=min_rate, seed=seed, on_bad_row=on_bad_row, store=store, progress=progress,
     )  # fmt: skip
     return replace(result, provenance={**result.provenance, "limit": limit})
 
@@ -92,6 +94,7 @@ def audit_data(
     top_k: int = 5,
     tau: float = 0.7,
     alpha: float = 0.05,
+    min_rate: float = 0.05,
     seed: int = 0,
     on_bad_row: OnBadRow = "warn",
     store: Store | None = None,
@@ -102,9 +105,10 @@ def audit_data(
         raise ValueError(f"no preset {preset!r}; available: 'lite'.")
     if method not in ("association", "paper"):
         raise ValueError(f"no method {method!r}; available: 'association', 'paper'.")
-    if top_k < 1 or not 0 <= tau <= 1 or not 0 < alpha < 1:
+    if top_k < 1 or not 0 <= tau <= 1 or not 0 < alpha < 1 or not 0 <= min_rate <= 1:
         raise ValueError(
-            f"top_k={top_k}, tau={tau}, alpha={alpha}: top_k must be >= 1, tau in [0, 1], alpha in (0, 1)."
+            f"top_k={top_k}, tau={tau}, alpha={alpha}, min_rate={min_rate}: top_k must be >= 1, tau and min_rate in "
+            "[0, 1], alpha in (0, 1)."
         )
     store = store or Store()
     evidence = gather(
@@ -117,9 +121,11 @@ def audit_data(
     provenance = {
         "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": preset, "method": method,
         "scorer": evidence.beliefs.scorer, "source": data.source, "seed": seed, "top_k": top_k, "tau": tau,
-        "alpha": alpha, "on_bad_row": on_bad_row, "models": _models(evidence),
+        "alpha": alpha, "min_rate": min_rate, "on_bad_row": on_bad_row, "models": _models(evidence),
     }  # fmt: skip
-    return replace(conclude(evidence, pairs, top_k=top_k, tau=tau, alpha=alpha), provenance=provenance)
+    return replace(
+        conclude(evidence, pairs, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate), provenance=provenance
+    )
 
 
 def _models(evidence: Evidence) -> dict[str, str]:
@@ -137,7 +143,8 @@ def association_pairs(evidence: Evidence, *, most_errors: int = 30) -> list[Pair
     concepts = evidence.concepts
     if not concepts.names:
         return []
-    errors = rank_errors(concepts, evidence.beliefs.log_ratio)
+    has = None if evidence.beliefs.given_truth else np.nan_to_num(evidence.beliefs.presence) > 0.5
+    errors = rank_errors(concepts, evidence.beliefs.log_ratio, has=has)
     tried = max(len(errors), 1)
     similar = None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T
     if not evidence.beliefs.given_truth:
