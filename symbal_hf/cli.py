@@ -83,7 +83,8 @@ def audit(
     _say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
     result = audit_data(
         data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate,
-        seed=seed, on_bad_row=on_bad_row, vocabulary=load_vocabulary(vocabulary) if vocabulary else None, progress=_progress,
+        seed=seed, on_bad_row=on_bad_row, progress=_progress,
+        vocabulary=load_vocabulary(vocabulary) if vocabulary else None,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:

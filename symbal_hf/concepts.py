@@ -67,11 +67,26 @@ def find_concepts(
             count.update(group)
         count.update(name for text in also for name in find(text))
         names = [name for name, n in count.most_common(most) if n >= min_rows]
+        found = _completed(facts, found, names)
     place = {name: i for i, name in enumerate(names)}
     pairs = [(f, place[name]) for f, group in enumerate(found) for name in group if name in place]
     rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
     matrix = sparse.csr_matrix((np.ones(len(pairs), np.float32), (rows, columns)), shape=(len(facts), len(names)))
     return Concepts(tuple(names), matrix, facts)
+
+
+def _completed(facts: Facts, found: Sequence[frozenset[str]], names: Sequence[str]) -> list[frozenset[str]]:
+    """The phrases of each fact with compounds that the tagger missed there but found elsewhere.
+
+    "Two teddy bears sit" may be read as a teddy that bears; where the data knows teddy bears, it is one.
+    """
+    compounds = Vocabulary({name: () for name in names if " " in name})
+    out = []
+    for text, group in zip(facts.text, found, strict=True):
+        missed = compounds.find(text) - group
+        heads = {" ".join(name.split()[start:]) for name in missed for start in range(len(name.split()))}
+        out.append(group | heads)
+    return out
 
 
 def _by_row(facts: Facts, found: Sequence[frozenset[str]]) -> Iterable[tuple[int, frozenset[str]]]:

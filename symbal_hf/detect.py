@@ -291,7 +291,7 @@ def fuller_name(concepts: Concepts, concept: int, weight: NDArray[np.floating]) 
         return concept
     for other in np.unique(concepts.by_fact[facts].nonzero()[1]):
         longer = concepts.names[other].split()
-        if len(longer) > len(concepts.names[best].split()) and longer[-len(words) :] == words:
+        if len(longer) > len(concepts.names[best].split()) and set(words) < set(longer):
             both = concepts.by_fact[facts][:, other].nonzero()[0]
             if weight[concepts.facts.row[facts[both]]].sum() >= 0.7 * total:
                 best = int(other)

@@ -110,6 +110,14 @@ def test_the_full_name_is_used_where_captions_use_it():
     assert fuller_name(concepts, short, weight) == short
 
 
+def test_a_compound_known_from_other_facts_is_completed():
+    facts = split_facts(["A teddy bear on a bed."] * 6 + ["Two teddy bears watch the game."] * 3)
+    concepts = find_concepts(facts)
+    column = concepts.by_fact[:, concepts.names.index("teddy bear")].toarray().ravel()
+    assert column.all()
+    assert concepts.by_fact[:, concepts.names.index("bear")].toarray().all()
+
+
 def test_one_name_inside_another_is_the_same_thing():
     assert same_thing("toilet", "white toilet")
     assert same_thing("Dog", "dog")
