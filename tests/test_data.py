@@ -171,6 +171,25 @@ def test_images_of_a_dataset_follow_their_rows():
     assert [decode(data.images.encoded(i)).getpixel((0, 0))[0] for i in range(2)] == [10, 30]
 
 
+def test_an_image_folder_with_a_metadata_file_is_read(tmp_path):
+    for name in ("one.png", "two.png"):
+        picture(tmp_path / "images", name)
+    lines = ["file_name,caption", "images/one.png,A dog.", "images/two.png,A cat."]
+    (tmp_path / "metadata.csv").write_text("\n".join(lines), "utf-8")
+    data = load_data(tmp_path)
+    assert data.captions == ("A dog.", "A cat.")
+    assert [decode(data.images.encoded(i)).size for i in range(2)] == [(20, 10)] * 2
+
+
+def test_images_inside_a_parquet_file_are_read(tmp_path):
+    from datasets import Dataset
+
+    rows = {"image": [Image.new("RGB", (4, 4), (shade, 0, 0)) for shade in (10, 30)], "caption": ["A dog.", "A cat."]}
+    Dataset.from_dict(rows).to_parquet(str(tmp_path / "rows.parquet"))
+    data = load_data(tmp_path / "rows.parquet")
+    assert [decode(data.images.encoded(i)).getpixel((0, 0))[0] for i in range(2)] == [10, 30]
+
+
 def saved(image, form="PNG", **options):
     out = io.BytesIO()
     image.save(out, form, **options)
