@@ -11,8 +11,8 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from benchmark_builder.photos import photo_base
-from symbal_hf.embed import decode
 from symbal_hf.encode import LiteVision, MiniLM
+from symbal_hf.images import decode
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from benchmark_builder.photos import photo_base
 from benchmark_builder.scenes import BACKGROUND_NAMES, OBJECT_NAMES, make_scene
 from symbal_hf.adapter import LiteAdapter
 from symbal_hf.align import QUESTIONS
-from symbal_hf.embed import decode
 from symbal_hf.encode import LiteVision, MiniLM
+from symbal_hf.images import decode
 
 # How a class is put into words in training; audits ask in the words of `QUESTIONS`, two of them among these.
 WORDINGS = (

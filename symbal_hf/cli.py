@@ -142,7 +142,8 @@ def plant(
 
 
 def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
-    from symbal_hf.report import jpeg_thumbnail, write_report
+    from symbal_hf.images import jpeg_thumbnail
+    from symbal_hf.report import write_report
 
     row_of, images = {row_id: row for row, row_id in enumerate(data.ids)}, data.images
 

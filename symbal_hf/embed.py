@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbal_hf.images import decode
 from symbal_hf.store import Store, key
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from symbal_hf.data import Images
     from symbal_hf.encode import LiteVision, MiniLM
 
@@ -23,28 +21,6 @@ Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 def quiet(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:
     """Progress that shows nothing."""
     return items
-
-
-def decode(encoded: bytes) -> Image.Image:
-    """RGB with the EXIF orientation applied, from any mode (palette, alpha on white, CMYK, 16-bit grey).
-
-    Raises:
-        OSError, SyntaxError, ValueError: bytes that are no whole image.
-    """
-    from PIL import Image, ImageOps
-
-    opened = Image.open(io.BytesIO(encoded))
-    opened.load()
-    image: Image.Image = ImageOps.exif_transpose(opened)
-    if image.mode.startswith("I") or image.mode == "F":
-        grey = np.asarray(image, np.float64)
-        top = 65535.0 if grey.max() > 255 else 255.0
-        image = Image.fromarray((grey.clip(0, top) * (255 / top)).astype(np.uint8))
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        image = image.convert("RGBA")
-        white = Image.new("RGBA", image.size, "white")
-        image = Image.alpha_composite(white, image)
-    return image.convert("RGB")
 
 
 def embed_texts(

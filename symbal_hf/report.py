@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from base64 import b64encode
 from collections.abc import Callable
@@ -15,7 +14,6 @@ from symbal_hf.findings import AuditResult, Example, Finding, Skipped
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-    from PIL import Image
 
 Thumbnail = Callable[[str], bytes | None]
 MAX_IDS = 200  # listed per finding; the rest is in findings.json
@@ -108,48 +106,6 @@ def write_report(
     part.write_bytes(html.encode("utf-8", "xmlcharrefreplace"))
     part.replace(path)
     return path
-
-
-def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:
-    """A small JPEG of an encoded picture: upright, RGB, without its metadata, never enlarged.
-
-    Transparent parts become white. Greys deeper than 8 bits are stretched from their darkest to their brightest value.
-
-    Args:
-        encoded: a picture in any format and mode that Pillow reads.
-        size: longest side of the result, in pixels.
-
-    Raises:
-        ValueError: `size` is below 1.
-        OSError: `encoded` is no readable picture.
-    """
-    from PIL import Image, ImageOps
-
-    if size < 1:
-        raise ValueError(f"size={size} pixels leaves no picture; give at least 1.")
-    with Image.open(io.BytesIO(encoded)) as image:
-        image.draft(None, (2 * size, 2 * size))  # lets a large JPEG be decoded at a fraction of its size
-        small = _rgb(ImageOps.exif_transpose(image))
-    small.thumbnail((size, size))
-    out = io.BytesIO()
-    small.save(out, "JPEG", quality=80, optimize=True, comment=b"")  # else the comment of the source is copied
-    return out.getvalue()
-
-
-def _rgb(image: Image.Image) -> Image.Image:
-    """8-bit RGB over white."""
-    import numpy as np
-    from PIL import Image
-
-    if image.mode.startswith(("I", "F")):
-        values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)
-        low, high = values.min(), values.max()
-        grey = (values - low) * (255 / (high - low)) if high > low else np.zeros_like(values)
-        return Image.fromarray(grey.round().astype(np.uint8)).convert("RGB")
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    rgba = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
 
 
 def _images(result: AuditResult, thumbnail: Thumbnail | None) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from symbal_hf.data import load_data, load_vocabulary
-from symbal_hf.embed import decode
+from symbal_hf.images import decode
 from symbal_hf.tables import BadData
 
 ROWS = [

@@ -16,7 +16,8 @@ from PIL import Image
 
 from symbal_hf.associate import risk_ratio, wilson
 from symbal_hf.findings import AuditResult, Example, Finding, Skipped, load_result
-from symbal_hf.report import MAX_IDS, jpeg_thumbnail, write_report
+from symbal_hf.images import jpeg_thumbnail
+from symbal_hf.report import MAX_IDS, write_report
 
 VOID = {"meta", "img", "br"}
 FACT = "A white printer stands on the desk."
