@@ -1,4 +1,4 @@
-"""Where to plant an error so that its Cramér's V with a feature hits a target (design section 5, paper appendix B)."""
+"""Where to plant an error so that its Cramér's V with a feature hits a target (paper section 5, appendix B)."""
 
 from __future__ import annotations
 

@@ -74,33 +74,36 @@ def spherical_kmeans(x: Floats, k: int, *, seed: int = 0, iterations: int = 20) 
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def silhouette_samples(x: Floats, labels: Labels, *, chunk: int = 65_536) -> NDArray[np.float64]:
+def silhouette_samples(x: Floats, labels: Labels, *, chunk: int = 1024) -> NDArray[np.float64]:
     """Exact cosine silhouette of every row: (N,) float64 in [-1, 1], 0 for singletons (Rousseeuw 1987).
 
     The mean cosine distance from a unit vector to a cluster needs only the sum of the cluster's vectors, so the
-    cost is N k D instead of N^2 D.
+    cost is N k D instead of N^2 D. Rows are taken `chunk` at a time, few enough to stay in the processor's cache.
 
     Raises:
         ValueError: fewer than 2 or more than N-1 clusters.
     """
-    x = np.asarray(x, dtype=np.float64)
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    x = x / np.where(norm > 0, norm, 1)
     _, labels = np.unique(labels, return_inverse=True)
     count = np.bincount(labels)
     k = len(count)
     if not 2 <= k < len(x):
         raise ValueError(f"the silhouette needs 2 to N-1 = {len(x) - 1} clusters, got {k}.")
-    order = np.argsort(labels, kind="stable")
-    sums = np.add.reduceat(x[order], np.r_[0, np.cumsum(count)[:-1]], axis=0)
+    length = np.sqrt(np.einsum("nd,nd->n", x, x, dtype=np.float64))
+    scale = 1 / np.where(length > 0, length, 1)
+    sums = np.zeros((k, x.shape[1]))
+    for start in range(0, len(x), chunk):
+        member = np.zeros((k, min(chunk, len(x) - start)))
+        member[labels[start : start + chunk], np.arange(member.shape[1])] = scale[start : start + chunk]
+        sums += member @ np.asarray(x[start : start + chunk], np.float64)
     out = np.empty(len(x))
     for start in range(0, len(x), chunk):
-        part, own = x[start : start + chunk], labels[start : start + chunk]
-        here = np.arange(len(part))
-        total = part @ sums.T
+        own = labels[start : start + chunk]
+        here = np.arange(len(own))
+        total = (np.asarray(x[start : start + chunk], np.float64) @ sums.T) * scale[start : start + chunk, None]
         own_count = count[own]
-        # A vector's distance to itself is zero by definition, whatever rounding says.
-        a = (own_count - 1 - (total[here, own] - (part * part).sum(1))) / np.maximum(own_count - 1, 1)
+        # A vector's distance to itself is zero by definition, whatever rounding says; a zero vector's is one.
+        itself = length[start : start + chunk] > 0
+        a = (own_count - 1 - (total[here, own] - itself)) / np.maximum(own_count - 1, 1)
         other = 1 - total / count
         other[here, own] = np.inf
         b = other.min(1)

@@ -56,7 +56,7 @@ class Pair:
         error: t's index; `feature` v's index; `features` v and its runners-up, best first, with their `scores`.
         z: standardised soft association of v, by which features are ranked; 0 where they are ranked otherwise.
         wrong: (N,) the caption states t and the image lacks it.
-        lacking: (N,) the image lacks t (U of design section 4).
+        lacking: (N,) the image lacks t (the rows the test is made over).
         has_feature: (N,) the image shows v.
         table: errors with v, rows with v, errors without v, rows without v, all inside `lacking`.
         v: Cramér's V of that table; `p` its one-sided Fisher p-value; `p_corrected` for all pairs tried.

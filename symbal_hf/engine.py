@@ -139,7 +139,7 @@ def _models(evidence: Evidence) -> dict[str, str]:
 
 
 def association_pairs(evidence: Evidence, *, most_errors: int = 30) -> list[Pair]:
-    """Candidate pairs by association over all images, best first (design section 4)."""
+    """Candidate pairs by association over all images, best first."""
     concepts = evidence.concepts
     if not concepts.names:
         return []

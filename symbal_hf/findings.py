@@ -110,7 +110,7 @@ class AuditResult:
     why_none: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of findings.json (design section 7)."""
+        """The content of findings.json."""
         return {
             "verdict": self.verdict,
             "findings": [f.to_dict() for f in self.findings],
