@@ -111,7 +111,13 @@ def _finding(evidence: Evidence, pair: Pair, pairs: Sequence[Pair]) -> Finding:
         confirmed_share=None if given else pair.confirmed[0],
         confirmed_share_low=None if given else pair.confirmed[1],
         examples=tuple(
-            Example(data.ids[r], data.captions[r], stated[int(r)], float(1 / (1 + np.exp(log_ratio[r])))) for r in shown
+            Example(
+                data.ids[r],
+                data.captions[r],
+                stated[int(r)],
+                None if given else float(1 / (1 + np.exp(log_ratio[r]))),
+            )
+            for r in shown
         ),
         affected=tuple(data.ids[r] for r in affected),
     )

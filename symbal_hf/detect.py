@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from symbal_hf.align import Beliefs
 from symbal_hf.associate import corrected, cramers_v, fisher_greater
-from symbal_hf.concepts import Concepts, same_thing
+from symbal_hf.concepts import Concepts
 
 SHARES = np.linspace(0.05, 1.0, 20)
 HALF_CHI2 = 1.92  # half of chi-square's 3.84: a likelihood this much lower is outside the 95 % interval
@@ -230,8 +230,16 @@ def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, whole
 
 
 def other_names(concepts: Concepts, t: int, *, similar: NDArray[np.floating] | None = None) -> NDArray[np.bool_]:
-    """(P,) True for t itself and for what is only another name of it."""
-    same = np.array([same_thing(concepts.names[t], name) for name in concepts.names], bool)
+    """(P,) True for t itself and for what only names it or a part of it otherwise.
+
+    Two phrases speak of one thing when the head of one is a word of the other: "toilet", "white toilet" and "toilet
+    seat"; "tennis ball" and "tennis racket" do not.
+    """
+    own = concepts.names[t].lower().split()
+    same = np.zeros(len(concepts.names), bool)
+    for other, name in enumerate(concepts.names):
+        words = name.lower().split()
+        same[other] = own[-1] in words or words[-1] in own
     return same if similar is None else same | (similar[t] >= 0.7)
 
 

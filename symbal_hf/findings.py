@@ -27,7 +27,10 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Example:
-    """One affected row: its caption and the sentence in it that states the error."""
+    """One affected row: its caption, the sentence in it that states the error, and how well that fits the image.
+
+    `alignment` is in [0, 1], low is misaligned; None where the truth was given and nothing had to be judged.
+    """
 
     row_id: str
     caption: str
@@ -42,8 +45,9 @@ class Finding:
     Attributes:
         textual_error: t, a noun phrase.
         visual_feature: v, a noun phrase.
-        textual_error_candidates: up to five names for t, best first; the first is `textual_error`.
-        visual_feature_candidates: the same for v.
+        textual_error_candidates: up to five candidates for t, best first, of which `textual_error` is the first; the
+            others are the next suspects, as benchmarks score ranked guesses.
+        visual_feature_candidates: up to five candidates for v, best first.
         cramers_v: signed phi of (error, feature), in [-1, 1].
         risk_ratio: error rate with v over error rate without, with its 95 % interval.
         p_value: one-sided Fisher p of the 2x2 table; `p_value_corrected` counts every pair that was tried.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from symbal_hf.align import Beliefs, log_ratio_of
 from symbal_hf.concepts import find_concepts, same_thing
-from symbal_hf.detect import associate, error_share, fuller_name, rank_errors
+from symbal_hf.detect import associate, error_share, fuller_name, other_names, rank_errors
 from symbal_hf.facts import split_facts
 from symbal_hf.phrases import Vocabulary
 
@@ -116,6 +116,13 @@ def test_a_compound_known_from_other_facts_is_completed():
     column = concepts.by_fact[:, concepts.names.index("teddy bear")].toarray().ravel()
     assert column.all()
     assert concepts.by_fact[:, concepts.names.index("bear")].toarray().all()
+
+
+def test_a_part_or_another_name_of_the_error_is_no_feature_of_it():
+    names = ("toilet seat", "toilet", "white toilet", "tennis ball", "tennis racket", "seat", "ball")
+    concepts = find_concepts(split_facts(["Nothing."]), vocabulary=Vocabulary(dict.fromkeys(names, ())))
+    assert other_names(concepts, 0).tolist() == [True, True, True, False, False, True, False]
+    assert other_names(concepts, 3).tolist() == [False, False, False, True, False, False, True]
 
 
 def test_one_name_inside_another_is_the_same_thing():
