@@ -9,7 +9,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-GRID = 8  # the backbone's feature map of a 256 px photo is 8 x 8
 SHARPNESS = 20.0  # of the soft maximum over cells
 
 

@@ -111,9 +111,7 @@ def audit_data(
             "[0, 1], alpha in (0, 1)."
         )
     store = store or Store()
-    evidence = gather(
-        data, scorer=scorer, vocabulary=vocabulary, seed=seed, store=store, progress=progress, on_bad_row=on_bad_row
-    )
+    evidence = gather(data, scorer=scorer, vocabulary=vocabulary, store=store, progress=progress, on_bad_row=on_bad_row)
     if method == "association":
         pairs = association_pairs(evidence)
     else:

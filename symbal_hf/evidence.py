@@ -48,7 +48,6 @@ def gather(
     *,
     scorer: Scorer = "auto",
     vocabulary: Mapping[str, Sequence[str]] | None = None,
-    seed: int = 0,
     store: Store | None = None,
     progress: Progress = quiet,
     on_bad_row: OnBadRow = "warn",
@@ -69,7 +68,7 @@ def gather(
             raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
         regions = np.delete(regions, sorted(bad), axis=0)
         data = data.without(bad)
-    return weigh(data, regions, scorer=scorer, vocabulary=vocabulary, seed=seed, store=store, progress=progress)
+    return weigh(data, regions, scorer=scorer, vocabulary=vocabulary, store=store, progress=progress)
 
 
 def weigh(
@@ -78,7 +77,6 @@ def weigh(
     *,
     scorer: Scorer,
     vocabulary: Mapping[str, Sequence[str]] | None = None,
-    seed: int = 0,
     store: Store,
     progress: Progress = quiet,
     columns: Columns | None = None,

@@ -115,12 +115,6 @@ def noun_phrases(text: str) -> frozenset[str]:
     return frozenset(out)
 
 
-def row_phrases(texts: Iterable[str]) -> frozenset[str]:
-    """Noun phrases of all sentences of one row together."""
-    found: frozenset[str] = frozenset()
-    return found.union(*(noun_phrases(t) for t in texts))
-
-
 class Vocabulary:
     """Known classes and their synonyms, found in text as whole words, the longest name first.
 

