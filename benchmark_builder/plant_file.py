@@ -25,6 +25,8 @@ def plant_file(
     vocabulary: Path | None = None,
     caption_column: str | None = None,
     objects_column: str | None = None,
+    image_root: Path | None = None,
+    join: Path | None = None,
 ) -> Planted:
     """Read a table with captions and objects, plant (t, v), write `out` (.jsonl) and NAME.truth.json beside it.
 
@@ -34,7 +36,7 @@ def plant_file(
     Raises:
         BadData: no objects column, names that no row has, or a strength that cannot be reached.
     """
-    data = load_data(source, caption_column=caption_column, objects_column=objects_column)
+    data = load_data(source, caption_column=caption_column, objects_column=objects_column, join=join)
     if data.objects is None:
         raise BadData(f"{source} has no objects column ({', '.join(OBJECTS)}); planting needs to know what is there.")
     known = Vocabulary(load_vocabulary(vocabulary)) if vocabulary else None
@@ -53,13 +55,14 @@ def plant_file(
             f"the largest is {planted.largest:.3f}."
         )
     caption_of = dict(zip(data.ids, planted.captions, strict=True))
-    rows, id_name, caption_name = read_rows(source, caption_column=caption_column)
+    rows, id_name, caption_name = read_rows(source, caption_column=caption_column, join=join)
+    root = (image_root or (source.parent if source.is_file() else source)).resolve()
     lines = []
     for place, row in enumerate(rows):
         row_id = str(row[id_name]) if id_name else str(place)
         if row_id in caption_of:
             kept = {k: v for k, v in row.items() if k not in OBJECTS and k not in ("captions", "boxes", objects_column)}
-            lines.append({**kept, **_moved(row, source, out), "id": row_id, caption_name: caption_of.pop(row_id)})
+            lines.append({**kept, **_moved(row, root, out), "id": row_id, caption_name: caption_of.pop(row_id)})
     out.parent.mkdir(parents=True, exist_ok=True)
     truth = {
         "textual_error": textual_error, "visual_feature": visual_feature, "strength_target": strength,
@@ -75,12 +78,12 @@ def plant_file(
     return planted
 
 
-def _moved(row: Mapping[str, Any], source: Path, out: Path) -> dict[str, str]:
+def _moved(row: Mapping[str, Any], root: Path, out: Path) -> dict[str, str]:
     """Image paths of `row`, relative to the folder of `out` where they lie inside it, else absolute."""
-    folder, here = (source.parent if source.is_file() else source).resolve(), out.parent.resolve()
+    here = out.parent.resolve()
     moved = {}
     for name in IMAGES:
         if isinstance(row.get(name), str):
-            path = (folder / row[name]).resolve()
+            path = (root / row[name]).resolve()
             moved[name] = str(path.relative_to(here) if path.is_relative_to(here) else path)
     return moved

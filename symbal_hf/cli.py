@@ -125,6 +125,8 @@ def plant(
     vocabulary: Annotated[Path | None, typer.Option(help="Synonyms, so that no caption speaks of t already.")] = None,
     caption_column: Annotated[str | None, typer.Option(help="Column of captions.")] = None,
     objects_column: Annotated[str | None, typer.Option(help="Column of objects.")] = None,
+    image_root: Annotated[Path | None, typer.Option(help="Folder that image paths are relative to.")] = None,
+    join: Annotated[Path | None, typer.Option(help="A second table, paired by id, such as objects.jsonl.")] = None,
     seed: SeedOption = 0,
 ) -> None:
     """Plant one systematic error of a chosen strength into a dataset whose objects are known."""
@@ -133,6 +135,7 @@ def plant(
     planted = plant_file(
         source, out, textual_error=textual_error, visual_feature=visual_feature, strength=strength, seed=seed,
         vocabulary=vocabulary, caption_column=caption_column, objects_column=objects_column,
+        image_root=image_root, join=join,
     )  # fmt: skip
     plan = planted.plan
     _say(

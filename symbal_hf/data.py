@@ -201,10 +201,12 @@ def load_data(
 
 
 def read_rows(
-    source: str | Path, *, caption_column: str | None = None
+    source: str | Path, *, caption_column: str | None = None, join: str | Path | None = None
 ) -> tuple[Iterable[Mapping[str, Any]], str | None, str]:
     """All rows of a table as they stand, the name of its id column, and the name of its caption column."""
     rows, columns, *_ = open_rows(source)
+    if join is not None:
+        rows, columns = joined(rows, columns, Path(join))
     caption = _column("caption", caption_column, CAPTIONS, columns, required=True)
     assert caption is not None
     return rows, next((n for n in IDS if n in columns), None), caption

@@ -167,7 +167,9 @@ def associate(
         rows = judge_rows(concepts, beliefs, error, wholes=(wholes or {}).get(error.concept, ()))
         z = _soft_z(rows.false, rows.lacks, rows.shown)
         z[(rows.has & rows.lacking[:, None]).sum(0) < min_rows] = -np.inf
-        z[other_names(concepts, error.concept, similar=similar)] = -np.inf
+        # "Seat" may stand for "toilet seat" wherever it is wrong: then a toilet is no feature of it either.
+        for name in {error.concept, fuller_name(concepts, error.concept, rows.wrong.astype(np.float64))}:
+            z[other_names(concepts, name, similar=similar)] = -np.inf
         usable = int(np.isfinite(z).sum())
         if usable:
             order = np.argsort(-z, kind="stable")[:usable]

@@ -246,3 +246,29 @@ def test_every_template_names_the_object_with_its_article(name, phrase):
 
 def test_templates_are_many_and_none_is_given_twice():
     assert len(natural_templates()) == len(set(natural_templates())) >= 20
+
+
+def test_planting_joins_objects_by_id_and_keeps_images_reachable(tmp_path):
+
+    from benchmark_builder.plant_file import plant_file
+    from symbal_hf.data import load_data
+
+    rng = random.Random(0)
+    objects = {f"r{i}": [o for o in ("dog", "boat", "cake") if rng.random() < 0.4] for i in range(200)}
+    (tmp_path / "photos").mkdir()
+    captions = [{"image_id": i, "caption": "A view."} for i in objects]
+    facts = [{"image_id": i, "objects": present, "file": f"{i}.jpg"} for i, present in reversed(objects.items())]
+    (tmp_path / "captions.jsonl").write_text("\n".join(map(json.dumps, captions)), "utf-8")
+    (tmp_path / "facts.jsonl").write_text("\n".join(map(json.dumps, facts)), "utf-8")
+    (tmp_path / "photos" / "r7.jpg").write_bytes(b"seven")
+    planted = plant_file(
+        tmp_path / "captions.jsonl", tmp_path / "out" / "planted.jsonl", textual_error="cake", visual_feature="dog",
+        strength=0.5, join=tmp_path / "facts.jsonl", image_root=tmp_path / "photos",
+    )  # fmt: skip
+    ids = list(objects)
+    assert all("cake" not in objects[ids[row]] for row in planted.rows)
+    audited = load_data(tmp_path / "out" / "planted.jsonl", image_root=tmp_path / "photos")
+    assert audited.objects is None
+    assert audited.images.encoded(audited.ids.index("r7")) == b"seven"
+    stated = {i for i, caption in zip(audited.ids, audited.captions, strict=True) if "cake" in caption}
+    assert stated == {ids[row] for row in planted.rows}
