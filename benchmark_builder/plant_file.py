@@ -10,6 +10,7 @@ from typing import Any
 from benchmark_builder.inject import Infeasible
 from benchmark_builder.plant import Planted, plant
 from symbal_hf.data import IMAGES, OBJECTS, load_data, load_vocabulary, read_rows
+from symbal_hf.files import write_whole
 from symbal_hf.phrases import Vocabulary
 from symbal_hf.tables import BadData
 
@@ -70,11 +71,8 @@ def plant_file(
         "without_feature": planted.plan.without_feature, "seed": seed,
         "rows": [data.ids[row] for row in planted.rows], "sentences": list(planted.sentences),
     }  # fmt: skip
-    out.with_suffix(".truth.json").write_text(json.dumps(truth, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    part = out.with_suffix(out.suffix + ".part")
-    with part.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    part.replace(out)
+    write_whole(out.with_suffix(".truth.json"), json.dumps(truth, ensure_ascii=False, indent=1) + "\n")
+    write_whole(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     return planted
 
 

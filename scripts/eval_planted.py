@@ -90,8 +90,7 @@ class Bench:
         self.base = self.draw(0)
         if scorer == "embedding":
             images = Images([str(p) for p in self.base.images or ()], range(len(self.base.ids)), None)
-            progress = partial(_bar)
-            self.regions, bad = embed_images(images, LiteVision(), store=self.store, progress=progress)
+            self.regions, bad = embed_images(images, LiteVision(), store=self.store, progress=_bar)
             if bad:
                 raise SystemExit(f"unreadable photos: {bad}")
 
@@ -121,15 +120,15 @@ class Bench:
         evidence = weigh(
             data,
             self.regions,
+            self.embed,
             scorer=self.scorer,
             vocabulary=self.classes if self.scorer == "objects" else None,
-            store=self.store,
             columns=columns,
             reference_judge=judge,
         )
         if method == "association":
             return conclude(evidence, association_pairs(evidence))
-        return conclude(evidence, two_stage_pairs(evidence, store=self.store))
+        return conclude(evidence, two_stage_pairs(evidence))
 
     def named(self, names: list[str], truth: str, k: int) -> bool:
         """True when one of the first k names is the true class, by the vocabulary's synonyms, as whole words."""

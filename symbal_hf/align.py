@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ ScorerName = Literal["embedding", "reference", "objects"]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 Columns = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 SURE = 0.999  # what a given list of objects is worth: labels are not free of errors
+WELL_ALIGNED = 0.1  # prior share of false mentions where nothing is known about a concept
 LIMIT = 6.0  # no single mention may outweigh e^6 to 1
 QUESTIONS = ("{}", "a photo of a {}")  # how a concept is put to the image encoder; the answers are averaged
 
@@ -41,6 +43,17 @@ class Beliefs:
     log_ratio: NDArray[np.float32]
     scorer: ScorerName
     given_truth: bool
+
+    @cached_property
+    def known(self) -> NDArray[np.float32]:
+        """(N, P) presence, 0 where it cannot be judged."""
+        return np.nan_to_num(self.presence, nan=0.0)
+
+    @cached_property
+    def if_stated(self) -> NDArray[np.float32]:
+        """(N, P) probability that the image shows the concept where the caption, which is mostly right, names it."""
+        fits = (1 - WELL_ALIGNED) / (1 - WELL_ALIGNED + WELL_ALIGNED * np.exp(self.log_ratio))
+        return np.asarray(fits, np.float32)
 
 
 class Judge(Protocol):

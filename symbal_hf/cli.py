@@ -73,18 +73,18 @@ def audit(
     ] = "warn",
 ) -> None:
     """Audit captions: which error recurs, and what in the image goes with it."""
-    from symbal_hf.data import load_data, load_vocabulary
-    from symbal_hf.engine import audit_data
+    from symbal_hf.data import load_data
+    from symbal_hf.engine import audit as run_audit
 
     data = load_data(
         source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
         objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
     )  # fmt: skip
     _say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
-    result = audit_data(
+    result = run_audit(
         data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate,
         seed=seed, on_bad_row=on_bad_row, progress=_progress,
-        vocabulary=load_vocabulary(vocabulary) if vocabulary else None,
+        vocabulary=vocabulary, limit=limit,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:
@@ -103,7 +103,7 @@ def demo(
     """Draw scenes, plant an error into their captions, and let an audit that does not know it find it."""
     from benchmark_builder.demo import plant_demo
     from symbal_hf.data import load_data
-    from symbal_hf.engine import audit_data
+    from symbal_hf.engine import audit as run_audit
 
     folder, truth = plant_demo(out / "scenes", rows=rows, seed=seed)
     _say(
@@ -111,7 +111,7 @@ def demo(
         f"where there is none, mostly with a {truth.visual_feature} in view (Cramér's V {truth.strength:.2f})"
     )
     data = load_data(folder / "captions.jsonl")
-    result = audit_data(data, seed=seed, progress=_progress)
+    result = run_audit(data, seed=seed, progress=_progress)
     _finish(result, out, data)
 
 

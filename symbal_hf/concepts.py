@@ -28,11 +28,21 @@ class Concepts:
     by_fact: sparse.csr_matrix
     facts: Facts
 
+    def facts_naming(self, concept: int) -> NDArray[np.int64]:
+        """Indices of the facts that name the concept, ascending."""
+        return self.by_fact[:, concept].nonzero()[0].astype(np.int64)
+
+    def stated(self, concept: int) -> NDArray[np.bool_]:
+        """(N,): the row's caption names the concept."""
+        out = np.zeros(self.facts.n_rows, bool)
+        out[self.facts.row[self.facts_naming(concept)]] = True
+        return out
+
     def mentions(self, *, without_facts_naming: int | None = None) -> NDArray[np.bool_]:
         """(N, P): the row's caption names the concept, in a fact that does not name concept `without_facts_naming`."""
         keep = np.ones(len(self.facts), bool)
         if without_facts_naming is not None:
-            keep[self.by_fact[:, without_facts_naming].nonzero()[0]] = False
+            keep[self.facts_naming(without_facts_naming)] = False
         of_row = sparse.csr_matrix(
             (np.ones(int(keep.sum()), np.float32), (self.facts.row[keep], np.flatnonzero(keep))),
             shape=(self.facts.n_rows, len(self.facts)),

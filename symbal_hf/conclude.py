@@ -24,16 +24,20 @@ def conclude(
     min_rate: float = 0.05,
 ) -> AuditResult:
     """The verdict over ranked pairs: those that pass every gate are findings."""
-    failed = {id(pair): _failed(evidence, pair, tau=tau, alpha=alpha, min_rate=min_rate) for pair in pairs}
-    passed = sorted((p for p in pairs if failed[id(p)] is None), key=lambda p: (p.p, -p.z))
+    judged = [(pair, _failed(evidence, pair, tau=tau, alpha=alpha, min_rate=min_rate)) for pair in pairs]
+    passed = sorted((p for p, failed in judged if failed is None), key=lambda p: (p.p, -p.scores[0]))
+    missed = [(p, failed) for p, failed in judged if failed is not None]
     # What passed comes first, by the strength of the association; what only looks wrong follows.
-    order = [*passed, *(p for p in pairs if failed[id(p)] is not None)]
-    findings = _different([_finding(evidence, pair, order) for pair in passed[: 3 * top_k]])[:top_k]
-    suspects = _different([_finding(evidence, pair, order) for pair in order[:20]])[:10]
+    order = [*passed, *(p for p, _ in missed)]
+    errors = [fuller_name(evidence.concepts, p.error, p.wrong.astype(np.float64)) for p in order]
+    said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
+    made = [_finding(evidence, pair, [error, pair.error, *errors[:12]]) for pair, error in said]
+    findings = _different(made[: min(len(passed), 3 * top_k)])[:top_k]
+    suspects = _different(made[:20])[:10]
     why = None
-    if order and not findings:
+    if missed and not findings:
         top = suspects[0]
-        why = f"the strongest suspect, {top.textual_error!r} with {top.visual_feature!r}: {failed[id(order[0])]}"
+        why = f"the strongest suspect, {top.textual_error!r} with {top.visual_feature!r}: {missed[0][1]}"
     facts = evidence.concepts.facts
     return AuditResult(
         verdict="systematic" if findings else "none",
@@ -76,25 +80,21 @@ def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rat
     return None
 
 
-def _finding(evidence: Evidence, pair: Pair, pairs: Sequence[Pair]) -> Finding:
+def _finding(evidence: Evidence, pair: Pair, errors: Sequence[int]) -> Finding:
+    """What is said about `pair`; `errors` are the candidates for t, best first."""
     names, data, facts = evidence.concepts.names, evidence.data, evidence.concepts.facts
     a, n1, b, n0 = pair.table
     ratio = risk_ratio(a, n1, b, n0)
     affected = np.flatnonzero(pair.wrong)
     affected = affected[np.argsort(~pair.has_feature[affected], kind="stable")]
-    naming = set(evidence.concepts.by_fact[:, pair.error].nonzero()[0].tolist())
-    stated = {}
-    for f in sorted(naming, reverse=True):
-        stated[int(facts.row[f])] = facts.text[f]
+    # The first fact of a row that states t is the one to show.
+    stated = {int(facts.row[f]): facts.text[f] for f in reversed(evidence.concepts.facts_naming(pair.error))}
     log_ratio = evidence.beliefs.log_ratio[:, pair.error]
     shown = sorted(affected, key=lambda r: (not pair.has_feature[r], -log_ratio[r]))[:12]
     given = evidence.beliefs.given_truth
-    weight = pair.wrong.astype(np.float64)
-    error = fuller_name(evidence.concepts, pair.error, weight)
     features = plain_names(evidence.concepts, pair)
-    errors = [error, pair.error, *(fuller_name(evidence.concepts, p.error, p.wrong * 1.0) for p in pairs[:12])]
     return Finding(
-        textual_error=names[error],
+        textual_error=names[errors[0]],
         visual_feature=names[features[0]],
         textual_error_candidates=distinct(errors, names),
         visual_feature_candidates=distinct(features, names),

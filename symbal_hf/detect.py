@@ -14,7 +14,6 @@ from symbal_hf.concepts import Concepts
 
 SHARES = np.linspace(0.05, 1.0, 20)
 HALF_CHI2 = 1.92  # half of chi-square's 3.84: a likelihood this much lower is outside the 95 % interval
-WELL_ALIGNED = 0.1  # prior share of false mentions where nothing is known about a concept
 
 
 @dataclass(frozen=True)
@@ -53,12 +52,12 @@ class Pair:
     """One (t, v) candidate: concept indices, and the rows behind it as masks over N.
 
     Attributes:
-        error: t's index; `feature` v's index; `features` v and its runners-up, best first, with their `scores`.
-        z: standardised soft association of v, by which features are ranked; 0 where they are ranked otherwise.
+        error: t's index; `feature` v's index.
+        features: v and its runners-up, best first.
+        scores: standardised soft association of each, by which they are ranked; 0 where they are ranked otherwise.
         wrong: (N,) the caption states t and the image lacks it.
-        lacking: (N,) the image lacks t (the rows the test is made over).
         has_feature: (N,) the image shows v.
-        table: errors with v, rows with v, errors without v, rows without v, all inside `lacking`.
+        table: errors with v, rows with v, errors without v, rows without v, among the images that lack t.
         v: Cramér's V of that table; `p` its one-sided Fisher p-value; `p_corrected` for all pairs tried.
         share: the error share of t's mentions in rows with v.
         evidence: evidence that t's mentions are false at all.
@@ -68,9 +67,7 @@ class Pair:
     feature: int
     features: tuple[int, ...]
     scores: tuple[float, ...]
-    z: float
     wrong: NDArray[np.bool_]
-    lacking: NDArray[np.bool_]
     has_feature: NDArray[np.bool_]
     table: tuple[int, int, int, int]
     v: float
@@ -204,7 +201,7 @@ class ErrorRows:
 
     @property
     def has(self) -> NDArray[np.bool_]:
-        """(N, P,) The image shows the feature."""
+        """(N, P) The image shows the feature."""
         return self.shown > 0.5
 
 
@@ -214,21 +211,19 @@ def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, whole
     A caption counts as a witness of its other features only in facts that do not name t: what is said in the same
     sentence as an error may belong to the error.
     """
-    t, ratio, presence = error.concept, beliefs.log_ratio, np.nan_to_num(beliefs.presence, nan=0.0)
+    t, presence = error.concept, beliefs.known
     judged = ~np.isnan(beliefs.presence[:, t])
     for whole in wholes:
         judged &= presence[:, whole] <= 0.5
-    stated = np.zeros(len(presence), bool)
-    stated[concepts.facts.row[concepts.by_fact[:, t].nonzero()[0]]] = True
+    stated = concepts.stated(t)
     if beliefs.given_truth:
         absent = (presence[:, t] < 0.5) & judged
         return ErrorRows((stated & absent).astype(np.float64), absent.astype(np.float64), presence)
-    odds = error.share * np.exp(ratio[:, t].astype(np.float64))
+    odds = error.share * np.exp(beliefs.log_ratio[:, t].astype(np.float64))
     false = np.where(stated & judged, odds / (1 - error.share + odds), 0.0)
     lacks = np.where(stated, false, 1 - presence[:, t]) * judged
-    odds_v = WELL_ALIGNED * np.exp(ratio)
     said = concepts.mentions(without_facts_naming=t)
-    return ErrorRows(false, lacks, np.where(said, (1 - WELL_ALIGNED) / (1 - WELL_ALIGNED + odds_v), presence))
+    return ErrorRows(false, lacks, np.where(said, beliefs.if_stated, presence))
 
 
 def other_names(concepts: Concepts, t: int, *, similar: NDArray[np.floating] | None = None) -> NDArray[np.bool_]:
@@ -262,14 +257,12 @@ def make_pair(
     a, n1 = int((wrong & inside).sum()), int(inside.sum())
     b, n0 = int(wrong.sum()) - a, int(lacking.sum()) - n1
     p = float(fisher_greater(a, n1, a + b, n1 + n0))
-    stated = np.zeros(len(has), bool)
-    stated[concepts.facts.row[concepts.by_fact[:, t].nonzero()[0]]] = True
     return Pair(
         error=t, feature=v, features=tuple(int(o) for o in order[:40]),
-        scores=tuple(float(x) for x in scores[:40]), z=float(scores[0]), wrong=wrong, lacking=lacking,
-        has_feature=has, table=(a, n1, b, n0), v=float(cramers_v(a, n1, a + b, n1 + n0)), p=p,
+        scores=tuple(float(x) for x in scores[:40]), wrong=wrong, has_feature=has,
+        table=(a, n1, b, n0), v=float(cramers_v(a, n1, a + b, n1 + n0)), p=p,
         p_corrected=float(corrected([p], tried=max(tried, 1))[0]),
-        share=error_share(t, beliefs.log_ratio[stated & has, t]), evidence=error.evidence,
+        share=error_share(t, beliefs.log_ratio[concepts.stated(t) & has, t]), evidence=error.evidence,
     )  # fmt: skip
 
 
@@ -293,8 +286,7 @@ def fuller_name(concepts: Concepts, concept: int, weight: NDArray[np.floating]) 
         concept: the index to name.
         weight: (N,) how much each row counts, such as the probability that it states the concept falsely.
     """
-    naming = concepts.by_fact[:, concept]
-    facts = naming.nonzero()[0]
+    facts = concepts.facts_naming(concept)
     total = weight[concepts.facts.row[facts]].sum()
     best, words = concept, concepts.names[concept].split()
     if total <= 0:

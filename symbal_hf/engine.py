@@ -14,7 +14,7 @@ import numpy as np
 from symbal_hf.conclude import conclude
 from symbal_hf.data import AuditData, OnBadRow, load_data, load_vocabulary
 from symbal_hf.detect import Pair, associate, rank_errors
-from symbal_hf.embed import Progress, embed_texts, quiet
+from symbal_hf.embed import Progress, quiet
 from symbal_hf.evidence import Evidence, Scorer, gather
 from symbal_hf.findings import AuditResult
 from symbal_hf.store import Store
@@ -26,7 +26,7 @@ Method = Literal["association", "paper"]
 
 
 def audit(
-    source: Dataset | Iterable[Mapping[str, Any]] | str | Path,
+    source: AuditData | Dataset | Iterable[Mapping[str, Any]] | str | Path,
     *,
     preset: str = "lite",
     method: Method = "association",
@@ -51,7 +51,8 @@ def audit(
     """Find the systematic misalignments of a captioned dataset, or say that there are none.
 
     Args:
-        source: what `symbal_hf.data.load_data` reads: a dataset, rows, a file, a folder or a Hub id.
+        source: what `symbal_hf.data.load_data` reads: a dataset, rows, a file, a folder or a Hub id; or what it
+            returned, to which the options of reading no longer apply.
         preset: a named composition of models; "lite" runs on a CPU without a network.
         method: "association" (over all images) or "paper" (the two stages of the paper, section 4).
         scorer: what captions are checked against; "auto" takes objects, else references, else the images.
@@ -72,35 +73,6 @@ def audit(
     Raises:
         BadData: nothing to audit, or (policy "error") a bad row.
     """
-    data = load_data(
-        source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
-        objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
-    )  # fmt: skip
-    words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
-    result = audit_data(
-        data, preset=preset, method=method, scorer=scorer, vocabulary=words, top_k=top_k, tau=tau, alpha=alpha,
-        min_rate=min_rate, seed=seed, on_bad_row=on_bad_row, store=store, progress=progress,
-    )  # fmt: skip
-    return replace(result, provenance={**result.provenance, "limit": limit})
-
-
-def audit_data(
-    data: AuditData,
-    *,
-    preset: str = "lite",
-    method: Method = "association",
-    scorer: Scorer = "auto",
-    vocabulary: Mapping[str, Sequence[str]] | None = None,
-    top_k: int = 5,
-    tau: float = 0.7,
-    alpha: float = 0.05,
-    min_rate: float = 0.05,
-    seed: int = 0,
-    on_bad_row: OnBadRow = "warn",
-    store: Store | None = None,
-    progress: Progress = quiet,
-) -> AuditResult:
-    """`audit` of rows that were read before (`symbal_hf.data.load_data`)."""
     if preset != "lite":
         raise ValueError(f"no preset {preset!r}; available: 'lite'.")
     if method not in ("association", "paper"):
@@ -110,16 +82,20 @@ def audit_data(
             f"top_k={top_k}, tau={tau}, alpha={alpha}, min_rate={min_rate}: top_k must be >= 1, tau and min_rate in "
             "[0, 1], alpha in (0, 1)."
         )
-    store = store or Store()
-    evidence = gather(data, scorer=scorer, vocabulary=vocabulary, store=store, progress=progress, on_bad_row=on_bad_row)
-    if method == "association":
-        pairs = association_pairs(evidence)
+    if isinstance(source, AuditData):
+        data = source
     else:
-        pairs = two_stage_pairs(evidence, store=store, seed=seed, progress=progress)
+        data = load_data(
+            source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
+            objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
+        )  # fmt: skip
+    words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
+    evidence = gather(data, scorer=scorer, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row)
+    pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
     provenance = {
         "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": preset, "method": method,
         "scorer": evidence.beliefs.scorer, "source": data.source, "seed": seed, "top_k": top_k, "tau": tau,
-        "alpha": alpha, "min_rate": min_rate, "on_bad_row": on_bad_row, "models": _models(evidence),
+        "alpha": alpha, "min_rate": min_rate, "limit": limit, "on_bad_row": on_bad_row, "models": _models(evidence),
     }  # fmt: skip
     return replace(
         conclude(evidence, pairs, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate), provenance=provenance
@@ -141,7 +117,7 @@ def association_pairs(evidence: Evidence, *, most_errors: int = 30) -> list[Pair
     concepts = evidence.concepts
     if not concepts.names:
         return []
-    has = None if evidence.beliefs.given_truth else np.nan_to_num(evidence.beliefs.presence) > 0.5
+    has = None if evidence.beliefs.given_truth else evidence.beliefs.known > 0.5
     errors = rank_errors(concepts, evidence.beliefs.log_ratio, has=has)
     tried = max(len(errors), 1)
     similar = None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T
@@ -153,21 +129,17 @@ def association_pairs(evidence: Evidence, *, most_errors: int = 30) -> list[Pair
     return sorted(pairs, key=lambda pair: -strength(pair))
 
 
-def two_stage_pairs(
-    evidence: Evidence, *, store: Store | None = None, seed: int = 0, progress: Progress = quiet
-) -> list[Pair]:
+def two_stage_pairs(evidence: Evidence, *, seed: int = 0) -> list[Pair]:
     """Candidate pairs by the paper's method; references or object names stand for images where there are none."""
-    from symbal_hf.encode import MiniLM
     from symbal_hf.paper import paper_pairs
 
-    text, store, data = MiniLM(), store or Store(), evidence.data
-    facts = embed_texts(evidence.concepts.facts.text, text, store=store, progress=progress)
+    data = evidence.data
     if evidence.regions is not None:
         images = evidence.regions[:, 0].astype(np.float32)
     else:
         told = data.references or [sorted(o or ()) for o in data.objects or [()] * len(data)]
-        images = embed_texts([". ".join(t) or "nothing known" for t in told], text, store=store, progress=progress)
-    return paper_pairs(evidence, facts, images, seed=seed)
+        images = evidence.embed([". ".join(t) or "nothing known" for t in told])
+    return paper_pairs(evidence, evidence.embed(evidence.concepts.facts.text), images, seed=seed)
 
 
 def strength(pair: Pair) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.align import Beliefs, Columns, EmbeddingJudge, Judge, ObjectJudge, beliefs
+from symbal_hf.align import Beliefs, Columns, Embed, EmbeddingJudge, Judge, ObjectJudge, beliefs
 from symbal_hf.concepts import Concepts, find_concepts
 from symbal_hf.data import AuditData, OnBadRow
 from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
@@ -32,6 +33,7 @@ class Evidence:
         beliefs: what each image shows.
         vectors: (P, 384) unit vectors of the concept names; None with the objects scorer.
         regions: (N, 65, 384) image embeddings; None without the embedding scorer.
+        embed: unit vectors of texts, by the text encoder of this audit.
         wholes: concepts by a concept that may be part of them, as a bowl of a toilet.
     """
 
@@ -40,6 +42,7 @@ class Evidence:
     beliefs: Beliefs
     vectors: NDArray[np.float32] | None
     regions: NDArray[np.float16] | None
+    embed: Embed
     wholes: Mapping[int, Set[int]] = field(default_factory=dict)
 
 
@@ -53,7 +56,7 @@ def gather(
     on_bad_row: OnBadRow = "warn",
 ) -> Evidence:
     """Embed what needs embedding and judge every concept of the captions on every image."""
-    from symbal_hf.encode import LiteVision
+    from symbal_hf.encode import LiteVision, MiniLM
 
     scorer = _choose(scorer, data)
     store = store or Store()
@@ -68,17 +71,17 @@ def gather(
             raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
         regions = np.delete(regions, sorted(bad), axis=0)
         data = data.without(bad)
-    return weigh(data, regions, scorer=scorer, vocabulary=vocabulary, store=store, progress=progress)
+    embed = partial(embed_texts, encoder=MiniLM(), store=store, progress=progress)
+    return weigh(data, regions, embed, scorer=scorer, vocabulary=vocabulary)
 
 
 def weigh(
     data: AuditData,
     regions: NDArray[np.float16] | None,
+    embed: Embed,
     *,
     scorer: Scorer,
     vocabulary: Mapping[str, Sequence[str]] | None = None,
-    store: Store,
-    progress: Progress = quiet,
     columns: Columns | None = None,
     reference_judge: ReferenceJudge | None = None,
 ) -> Evidence:
@@ -87,12 +90,7 @@ def weigh(
     `columns` holds what was judged before about the same rows, and `reference_judge` their references made ready, so
     that many captionings of the same images share the work.
     """
-    from symbal_hf.encode import LiteVision, MiniLM
-
-    text = MiniLM()
-
-    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        return embed_texts(texts, text, store=store, progress=progress)
+    from symbal_hf.encode import LiteVision
 
     facts, wholes = split_facts(data.captions), dict[int, set[int]]()
     known = _vocabulary(data, vocabulary)
@@ -117,9 +115,11 @@ def weigh(
             judge = EmbeddingJudge(regions, LiteVision(), embed)
     if not concepts.names:
         nothing = np.zeros((len(data), 0), np.float32)
-        return Evidence(data, concepts, Beliefs(nothing, nothing, judge.scorer, judge.given_truth), None, regions)
+        return Evidence(
+            data, concepts, Beliefs(nothing, nothing, judge.scorer, judge.given_truth), None, regions, embed
+        )
     vectors = None if scorer == "objects" else embed(concepts.names)
-    return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, wholes)
+    return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, embed, wholes)
 
 
 def _choose(scorer: Scorer, data: AuditData) -> Scorer:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from symbal_hf.files import write_whole
+
 Verdict = Literal["systematic", "none"]
 CSV_COLUMNS = (
     "textual_error", "visual_feature", "cramers_v", "risk_ratio", "risk_ratio_low", "risk_ratio_high", "p_value",
@@ -138,19 +140,12 @@ class AuditResult:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = {"json": folder / "findings.json", "csv": folder / "findings.csv"}
-        _write(paths["json"], json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        write_whole(paths["json"], json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
         with paths["csv"].open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(f.to_dict() for f in self.findings)
         return paths
-
-
-def _write(path: Path, text: str) -> None:
-    """A killed run leaves the old file or the new one, never half a file."""
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
 
 
 def load_result(folder: str | Path) -> AuditResult:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.associate import wilson
+from symbal_hf.files import write_whole
 from symbal_hf.findings import AuditResult, Example, Finding, Skipped
 
 if TYPE_CHECKING:
@@ -101,10 +102,8 @@ def write_report(
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
     # Half a surrogate pair cannot be stored as UTF-8; as a character reference it shows as the replacement character.
-    part.write_bytes(html.encode("utf-8", "xmlcharrefreplace"))
-    part.replace(path)
+    write_whole(path, html.encode("utf-8", "xmlcharrefreplace"))
     return path
 
 
