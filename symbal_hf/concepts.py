@@ -76,7 +76,9 @@ def find_concepts(
         for _, group in _by_row(facts, found):
             count.update(group)
         count.update(name for text in also for name in find(text))
-        names = [name for name, n in count.most_common(most) if n >= min_rows]
+        # Equal counts by name: phrases come out of sets, whose order changes from process to process.
+        common = sorted(count.items(), key=lambda item: (-item[1], item[0]))
+        names = [name for name, n in common[:most] if n >= min_rows]
         found = _completed(facts, found, names)
     place = {name: i for i, name in enumerate(names)}
     pairs = [(f, place[name]) for f, group in enumerate(found) for name in group if name in place]

@@ -204,7 +204,7 @@ def compounds_of_parts(
         least: how often a compound must be used.
     """
     count = Counter(compound for text in texts for compound in vocabulary.compounds(text))
-    known = [compound for compound, n in count.items() if n >= least]
+    known = sorted(compound for compound, n in count.items() if n >= least)
     if not known:
         return {}
     whole = embed([" ".join(words) for words, *_ in known])

@@ -1,5 +1,9 @@
 """Detection on made-up beliefs with a known answer: the method finds what was put in, and nothing where nothing is."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -116,6 +120,21 @@ def test_a_compound_known_from_other_facts_is_completed():
     column = concepts.by_fact[:, concepts.names.index("teddy bear")].toarray().ravel()
     assert column.all()
     assert concepts.by_fact[:, concepts.names.index("bear")].toarray().all()
+
+
+def test_concepts_come_in_one_order_whatever_the_hash_seed():
+    code = (
+        "from symbal_hf.concepts import find_concepts; from symbal_hf.facts import split_facts;"
+        "texts = ['A dog and a cat by a red car.', 'A tree, a boat and an old stop sign.'] * 5;"
+        "print(find_concepts(split_facts(texts)).names)"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True
+        ).stdout
+        for seed in ("0", "1", "2", "3")
+    }
+    assert len(said) == 1 and "stop sign" in said.pop()
 
 
 def test_a_part_or_another_name_of_the_error_is_no_feature_of_it():
