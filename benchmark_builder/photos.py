@@ -4,30 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmark_builder.base import Base
 from benchmark_builder.compose import compose_captions
-
-
-@dataclass(frozen=True)
-class Base:
-    """N rows that errors can be planted into.
-
-    Attributes:
-        ids: row ids.
-        captions: one caption a row.
-        objects: what each image shows.
-        images: image files, or None for a text base.
-        references: held-out captions of each row, or None.
-    """
-
-    ids: tuple[str, ...]
-    captions: tuple[str, ...]
-    objects: tuple[frozenset[str], ...]
-    images: tuple[Path, ...] | None = None
-    references: tuple[tuple[str, ...], ...] | None = None
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
