@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from symbal_hf.data import Images
 from symbal_hf.phrases import Vocabulary
 
 
@@ -17,7 +20,7 @@ class Base:
         ids: row ids, all different.
         captions: one true caption a row.
         objects: what each image plainly shows; a visual feature v is looked up here.
-        images: image files, or None for a text base.
+        images: image files, or encoded images in a dataset; None for a text base.
         references: held-out true texts of each row, or None.
         also_present: what each image may show besides: too small to count as a feature, or not sure. An error t is
             planted only where it is neither here nor among the objects. None: nothing besides.
@@ -33,7 +36,7 @@ class Base:
     ids: tuple[str, ...]
     captions: tuple[str, ...]
     objects: tuple[frozenset[str], ...]
-    images: tuple[Path, ...] | None = None
+    images: tuple[Path, ...] | Images | None = None
     references: tuple[tuple[str, ...], ...] | None = None
     also_present: tuple[frozenset[str], ...] | None = None
     areas: tuple[Mapping[str, float], ...] | None = None
@@ -46,6 +49,8 @@ class Base:
 
     def __post_init__(self) -> None:
         n = len(self.ids)
+        if not re.fullmatch(r"[a-z0-9_]+", self.name):
+            raise ValueError(f"base name {self.name!r}; it opens config names and takes a-z, 0-9 and _ only.")
         for field in ("captions", "objects", "images", "references", "also_present", "areas"):
             value = getattr(self, field)
             if value is not None and len(value) != n:
@@ -59,3 +64,22 @@ class Base:
     def present(self, row: int) -> frozenset[str]:
         """Everything that the image of `row` may show; nothing of this can be an error there."""
         return self.objects[row] | (self.also_present[row] if self.also_present else frozenset())
+
+    def encoded(self, row: int) -> bytes:
+        """The bytes of the image file of `row`, as they are."""
+        if self.images is None:
+            raise ValueError(f"the base {self.name!r} has no images.")
+        return self.images.encoded(row) if isinstance(self.images, Images) else self.images[row].read_bytes()
+
+
+def caption_and_references(texts: Sequence[str], *, seed: int, row_id: str) -> tuple[str, tuple[str, ...]]:
+    """Two of an image's captions, drawn by (seed, id), as one caption; the others as references (paper appendix B)."""
+    drawn = [sentence(text) for text in texts]
+    random.Random(f"caption {seed} {row_id}").shuffle(drawn)
+    return " ".join(drawn[:2]), tuple(drawn[2:])
+
+
+def sentence(text: str) -> str:
+    """A caption as people type it ("a dog on a bed ") with a capital and a full stop."""
+    text = " ".join(text.split())
+    return text[:1].upper() + text[1:].rstrip(". ") + "."

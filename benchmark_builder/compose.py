@@ -120,6 +120,11 @@ def plural(name: str) -> str:
     return str(_english().plural_noun(name))
 
 
+def is_uncounted(name: str) -> bool:
+    """True for names that have no plural ("broccoli")."""
+    return name in _UNCOUNTED
+
+
 def noun_phrase(name: str, count: int = 1, *, colour: str = "", size: str = "") -> str:
     """The object with its article or number, e.g. "a red clock", "two dogs", "a pair of skis"; count >= 1."""
     after = f" in {colour}" if colour and name in _DRESSED else ""

@@ -7,18 +7,13 @@ import random
 from pathlib import Path
 from typing import Any
 
-from benchmark_builder.base import Base
+from benchmark_builder.base import Base, caption_and_references, sentence
 from benchmark_builder.compose import compose_captions
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     with path.open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
-
-
-def _sentence(text: str) -> str:
-    text = text.strip()
-    return text[:1].upper() + text[1:].rstrip(". ") + "."
 
 
 def held_out(folder: Path) -> frozenset[int]:
@@ -46,7 +41,7 @@ def photo_base(folder: Path, *, part: str = "held_out", seed: int = 0) -> Base:
             continue
         rng = random.Random(f"caption {seed} {name}")
         if human[name]:
-            pair = [_sentence(text) for text in rng.sample(human[name], 2)]
+            pair = [sentence(text) for text in rng.sample(human[name], 2)]
         else:
             pair = compose_captions(row["chair_objects"], rng=rng, n=2)
         ids.append(str(name))
@@ -60,10 +55,9 @@ def text_base(path: Path, *, seed: int = 0) -> Base:
     """Five human captions a row: two become the caption, three stay apart as references (paper appendix B)."""
     ids, captions, objects, references = [], [], [], []
     for row in _rows(path):
-        texts = [_sentence(text) for text in row["captions"]]
-        random.Random(f"caption {seed} {row['image_id']}").shuffle(texts)
+        caption, others = caption_and_references(row["captions"], seed=seed, row_id=str(row["image_id"]))
         ids.append(str(row["image_id"]))
-        captions.append(" ".join(texts[:2]))
-        references.append(tuple(texts[2:]))
+        captions.append(caption)
+        references.append(others)
         objects.append(frozenset(row["chair_objects"]))
     return Base(tuple(ids), tuple(captions), tuple(objects), references=tuple(references))

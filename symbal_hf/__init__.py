@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from symbal_hf.benchmark import register_name
+
 if TYPE_CHECKING:
+    from symbal_hf.benchmark import load_setting
     from symbal_hf.engine import audit
     from symbal_hf.findings import AuditResult, Example, Finding, Skipped, load_result
     from symbal_hf.report import write_report
@@ -18,9 +21,12 @@ _HOME = {
     "Finding": "findings",
     "Skipped": "findings",
     "load_result": "findings",
+    "load_setting": "benchmark",
     "write_report": "report",
 }
-__all__ = ["AuditResult", "Example", "Finding", "Skipped", "audit", "load_result", "write_report"]
+__all__ = ["AuditResult", "Example", "Finding", "Skipped", "audit", "load_result", "load_setting", "write_report"]
+
+register_name()
 
 
 def __getattr__(name: str) -> Any:

@@ -169,7 +169,7 @@ def load_data(
             problem = f"its id is the same as that of row {ids[row_id]}"
         if problem is None:
             try:
-                reference, present = _texts(row.get(reference_name)), _objects(row.get(objects_name))
+                reference, present = _texts(row.get(reference_name)), object_names(row.get(objects_name))
             except BadData as error:
                 problem = str(error)
         if problem is not None:
@@ -289,13 +289,13 @@ def _texts(value: Any) -> tuple[str, ...]:
     raise BadData(f"its reference is {type(value).__name__}; expected text or a list of texts")
 
 
-def _objects(value: Any) -> frozenset[str] | None:
+def object_names(value: Any) -> frozenset[str] | None:
     """Object names from a list of names, of {"category"|"name"|"label": ...}, or a comma-separated text."""
     if value is None:
         return None
     if isinstance(value, str):
         if value.lstrip().startswith("["):
-            return _objects(json.loads(value))
+            return object_names(json.loads(value))
         value = value.split(",")
     if isinstance(value, Mapping):  # the columnar form of a list of structs
         value = value.get("category", value.get("name", value.get("label", [])))

@@ -1,8 +1,16 @@
-"""A file is written whole or not at all: a killed run leaves the old one, never half of a new one."""
+"""Where own files live, and how they are written: whole or not at all, so that a killed run leaves no half."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """$SYMBAL_CACHE, else symbal under the user's cache folder."""
+    if named := os.environ.get("SYMBAL_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "symbal"
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

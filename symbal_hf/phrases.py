@@ -38,7 +38,11 @@ def singular(noun: str) -> str:
         import simplemma
 
         # The dictionary lemmatizer knows "bus" and "scissors", which rule-based ones cut to "bu" and "scissor".
-        return noun if noun.endswith("ss") else simplemma.lemmatize(noun, "en").lower()
+        if noun.endswith("ss"):
+            return noun
+        if not set(noun) & set("aeiouy"):  # spelled-out letters ("tvs") are in no dictionary
+            return noun[:-1] or noun
+        return simplemma.lemmatize(noun, "en").lower()
     return (noun and _inflector().singular_noun(noun)) or noun
 
 

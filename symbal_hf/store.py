@@ -11,16 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from symbal_hf.files import cache_folder
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)  # the second where SQLite quotes a garbled table definition
 
 
 def default_path() -> Path:
-    """$SYMBAL_CACHE, else symbal/store.sqlite under the user's cache folder."""
-    if named := os.environ.get("SYMBAL_CACHE"):
-        return Path(named) / "store.sqlite"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "symbal" / "store.sqlite"
+    """The store in the cache folder of the user."""
+    return cache_folder() / "store.sqlite"
 
 
 def key(*parts: str | bytes) -> bytes:
