@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from symbal_hf.phrases import Vocabulary
@@ -108,12 +109,16 @@ COCO_IDS: dict[int, str] = dict(
 def natural_vocabulary(names: Iterable[str]) -> Vocabulary:
     """A vocabulary of everyday objects: each name with all other names of the COCO class that it belongs to.
 
-    A name that no class has counts by its own words alone.
+    Where several of `names` belong to one class ("car" and "van"), the class's own name takes the other names, and
+    without it each counts by its own words alone; so does a name that no class has.
     """
     names = sorted(set(names))
-    of = {synonym: (name, *others) for name, others in SYNONYMS.items() for synonym in (name, *others)}
-    chosen = {}
+    class_of = {other: name for name, others in SYNONYMS.items() for other in (*others, name)}
+    class_of |= {name: name for name in SYNONYMS}
+    members = Counter(class_of.get(name, name) for name in names)
+    chosen: dict[str, tuple[str, ...]] = {}
     for name in names:
-        # A synonym that is a class of its own in these data ("van" beside "car") belongs to itself.
-        chosen[name] = tuple(s for s in of.get(name, ()) if s == name or s not in names)
+        group = class_of.get(name, name)
+        heads = name == group or members[group] == 1
+        chosen[name] = tuple(s for s in (group, *SYNONYMS.get(group, ())) if s not in names) if heads else ()
     return Vocabulary(chosen)

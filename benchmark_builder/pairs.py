@@ -152,9 +152,11 @@ def pairs_for(
     strategies = [s for s in STRATEGIES if s in sampling]
     drawn = drawn_pairs(known, features=features, errors=errors, strategies=strategies, seed=seed)
     listed = paper_pairs("medical" if medical else "natural", known) if "table" in sampling else []
-    merged: dict[tuple[str, str], Pair] = {(p.visual_feature, p.textual_error): p for p in listed}
-    for pair in drawn:
-        merged.setdefault((pair.visual_feature, pair.textual_error), pair)
+    merged: dict[tuple[str, str], Pair] = {}
+    for pair in [*listed, *drawn]:
+        key = pair.visual_feature, pair.textual_error
+        tags = {*pair.strategies, *(merged[key].strategies if key in merged else ())}
+        merged[key] = Pair(key[1], key[0], tuple(s for s in STRATEGIES if s in tags))
     return [merged[key] for key in sorted(merged)]
 
 

@@ -40,9 +40,9 @@ def singular(noun: str) -> str:
         # The dictionary lemmatizer knows "bus" and "scissors", which rule-based ones cut to "bu" and "scissor".
         if noun.endswith("ss"):
             return noun
-        if not set(noun) & set("aeiouy"):  # spelled-out letters ("tvs") are in no dictionary
-            return noun[:-1] or noun
-        return simplemma.lemmatize(noun, "en").lower()
+        lemma = simplemma.lemmatize(noun, "en").lower()
+        if lemma != noun or len(noun) < 3 or simplemma.is_known(noun, "en"):
+            return lemma
     return (noun and _inflector().singular_noun(noun)) or noun
 
 
