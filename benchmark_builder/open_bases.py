@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmark_builder.base import Base, caption_and_references
 from benchmark_builder.coco_names import natural_vocabulary
 from benchmark_builder.scenes import DRAWING_VERSION, write_scenes
-from symbal_hf.data import OBJECTS, load_data, load_vocabulary
+from symbal_hf.data import OBJECTS, AuditData, load_data, load_vocabulary
 from symbal_hf.files import cache_folder
 from symbal_hf.phrases import Vocabulary
 from symbal_hf.tables import CAPTIONS, IDS, BadData, joined, open_rows
@@ -80,28 +81,12 @@ def custom_base(
     Raises:
         BadData: no objects, a row without them, or a caption that is empty.
     """
-    rows, columns, root, read = open_rows(source)
-    if join is not None:
-        rows, columns = joined(rows, columns, Path(join))
-    if caption_column is None and "captions" in columns and not any(column in columns for column in CAPTIONS):
-        id_name = next((column for column in IDS if column in columns), None)
-
-        def split(row: Mapping[str, Any], place: int) -> dict[str, Any]:
-            known = [text for text in row["captions"] or () if isinstance(text, str) and any(map(str.isalnum, text))]
-            row_id = str(row[id_name]) if id_name else str(place)
-            if len(known) < 2:
-                raise BadData(f"{read}: row {row_id} has {len(known)} captions with text; at least 2 are needed.")
-            caption, others = caption_and_references(known, seed=seed, row_id=row_id)
-            return {"caption": caption, "references": list(others)}
-
-        if hasattr(rows, "map"):
-            rows = rows.map(split, with_indices=True, remove_columns=["captions"])
-        else:
-            rows = [{**row, **split(row, place)} for place, row in enumerate(rows)]
-    data = load_data(
-        rows, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
-        objects_column=objects_column, image_root=image_root or root, on_bad_row="error",
-    )  # fmt: skip
+    options = {
+        "image_column": image_column, "caption_column": caption_column, "reference_column": reference_column,
+        "objects_column": objects_column, "image_root": image_root,
+    }  # fmt: skip
+    data = _load(source, join, seed, options)
+    read = data.source
     if data.objects is None:
         raise BadData(f"{read} has no objects column ({', '.join(OBJECTS)}); planting needs to know what is there.")
     for row_id, present in zip(data.ids, data.objects, strict=True):
@@ -121,3 +106,31 @@ def custom_base(
         licence=licence,
         notes=(f"{len(data):,} rows of {read} with {len(names):,} different objects.",),
     )
+
+
+def _load(source: Any, join: Path | None, seed: int, options: dict[str, Any]) -> AuditData:
+    """The rows, with a caption and references made from a `captions` column where there is one."""
+    rows, columns, root, read = open_rows(source)
+    if join is not None:
+        rows, columns = joined(rows, columns, Path(join))
+    if options["caption_column"] or "captions" not in columns or any(column in columns for column in CAPTIONS):
+        return load_data(source, join=join, on_bad_row="error", **options)
+    id_name = next((column for column in IDS if column in columns), None)
+
+    def split(row: Mapping[str, Any], place: int) -> dict[str, Any]:
+        known = [text for text in row["captions"] or () if isinstance(text, str) and any(map(str.isalnum, text))]
+        row_id = str(row[id_name]) if id_name else str(place)
+        if len(known) < 2:
+            raise BadData(f"{read}: row {row_id} has {len(known)} captions with text; at least 2 are needed.")
+        caption, others = caption_and_references(known, seed=seed, row_id=row_id)
+        return {"caption": caption, "references": list(others)}
+
+    if hasattr(rows, "map"):
+        rows = rows.map(split, with_indices=True, remove_columns=["captions"])
+    else:
+        rows = [{**row, **split(row, place)} for place, row in enumerate(rows)]
+    try:
+        found = load_data(rows, on_bad_row="error", **{**options, "image_root": options["image_root"] or root})
+    except BadData as error:
+        raise BadData(f"{read}: {error}") from error
+    return replace(found, source=read)

@@ -299,9 +299,10 @@ def object_names(value: Any) -> frozenset[str] | None:
         value = value.split(",")
     if isinstance(value, Mapping):  # the columnar form of a list of structs
         value = value.get("category", value.get("name", value.get("label", [])))
-    names = [
-        v if isinstance(v, str) else next((v[k] for k in ("category", "name", "label") if k in v), None) for v in value
-    ]
+    if not isinstance(value, Iterable):
+        value = [value]
+    kinds = ("category", "name", "label")
+    names = [next((v[k] for k in kinds if k in v), None) if isinstance(v, Mapping) else v for v in value]
     if any(not isinstance(n, str) for n in names):
         raise BadData("its objects are no names; expected a list of names or of {'category': name}")
     return frozenset(n.strip() for n in names if n and n.strip())
