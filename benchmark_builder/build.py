@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmark_builder.base import Base
+from benchmark_builder.card import STATISTICS, write_card
 from benchmark_builder.pairs import Pair
 from benchmark_builder.plant import Ground, Planted, natural_templates
 from benchmark_builder.settings import (
@@ -25,6 +27,7 @@ from benchmark_builder.settings import (
     settings_table,
     variants,
 )
+from benchmark_builder.stats import write_statistics
 from symbal_hf.files import write_whole
 from symbal_hf.tables import BadData
 
@@ -41,11 +44,11 @@ FOLDERS = ("data", "objects", "images", "injections", "settings")
 
 @dataclass(frozen=True)
 class Built:
-    """What a build wrote: the candidate settings, and the folder."""
+    """What a build wrote: the folder, the candidate settings, and whether the statistics were drawn."""
 
     folder: Path
     settings: tuple[Setting, ...]
-    n_files: int
+    has_figures: bool
 
     @property
     def feasible(self) -> tuple[Setting, ...]:
@@ -78,11 +81,15 @@ def build(
         progress: wraps the loops, as `tqdm` does.
 
     Raises:
-        BadData: `out` holds something else than a benchmark.
+        BadData: `out` holds something else than a benchmark, or nothing is to be planted.
     """
     from symbal_hf.embed import quiet
 
     show = progress or quiet
+    if outside := [strength for strength in strengths if not 0 < strength <= 1]:
+        raise BadData(f"strength={outside[0]} is outside (0, 1]; the paper uses 0.3, 0.6 and 0.9.")
+    if not pairs or not strengths:
+        raise BadData(f"nothing to plant into {base.name}: no pair or no strength; is every v in enough images?")
     _check_folder(out)
     for name in FOLDERS:
         (out / name).mkdir(parents=True, exist_ok=True)
@@ -107,7 +114,20 @@ def build(
     }  # fmt: skip
     write_whole(finished, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     started.unlink()
-    return Built(out, settings, len(list(out.glob(f"*/{base.name}*.parquet"))))
+    figures = _figures(out)
+    write_card(out, statistics=figures)
+    return Built(out, settings, figures)
+
+
+def _figures(out: Path) -> bool:
+    """Draw the statistics where there is a library that draws; the benchmark is whole without."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        shutil.rmtree(out / STATISTICS, ignore_errors=True)  # those of an earlier build would be wrong
+        return False
+    write_statistics(out, out / STATISTICS)
+    return True
 
 
 def _write_settings(ground: Ground, settings: Sequence[Setting], out: Path, show: Progress) -> pa.Table:
@@ -199,7 +219,7 @@ def _rows_of(paths: Iterable[Path]) -> int:
 def _check_folder(out: Path) -> None:
     if out.is_file():
         raise BadData(f"{out} is a file; give the folder that the benchmark goes to.")
-    known = {*FOLDERS, "statistics", "README.md", "eval.yaml"}
+    known = {*FOLDERS, STATISTICS, "README.md", "eval.yaml"}
     strangers = [p.name for p in out.iterdir() if p.name not in known and p.name[0] != "."] if out.is_dir() else []
     if strangers:
         raise BadData(f"{out} holds {strangers[0]!r}, which is no part of a benchmark; give a new or empty folder.")

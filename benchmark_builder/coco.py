@@ -95,8 +95,8 @@ def coco_base(
         notes=(
             f"{len(kept):,} of {len(size):,} images of {split} show an object of at least {min_area:.0%} of the image "
             f"(the paper has {EXPECTED:,}).",
-            "Smaller objects are no features; "
-            + ("no error is planted where one is." if small_objects == "present" else "nothing else heeds them."),
+            "Smaller objects are no features, "
+            + ("and no error is planted where one is." if small_objects == "present" else "and are otherwise ignored."),
         ),
     )
 

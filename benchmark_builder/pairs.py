@@ -16,7 +16,6 @@ from symbal_hf.data import OBJECTS, object_names
 from symbal_hf.tables import BadData, open_rows
 
 Strategy = Literal["random", "popular", "adversarial"]
-Sampling = Literal["table", "random", "popular", "adversarial"]
 STRATEGIES: tuple[Strategy, ...] = ("random", "popular", "adversarial")
 N_POPULAR = 10
 
@@ -123,7 +122,7 @@ def drawn_pairs(
 
 def pairs_for(
     base: Base,
-    sampling: Sequence[Sampling] = (),
+    sampling: Sequence[str] = (),
     *,
     statistics: Cooccurrence | None = None,
     min_images: int = 10,

@@ -1,13 +1,15 @@
-"""The `symbal` command: audit a captioned dataset, see the demo, plant known errors."""
+"""The `symbal` command: audit a captioned dataset, see the demo; `symbal bench` is in cli_bench."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from symbal_hf.cli_bench import SeedOption, bench
+from symbal_hf.cli_screen import progress, say
 
 if TYPE_CHECKING:
     from symbal_hf.data import AuditData
@@ -20,11 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
 )
-bench = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make datasets with a known systematic error.")
 app.add_typer(bench, name="bench")
 
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
-SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
 
 
 def main() -> None:
@@ -80,10 +80,10 @@ def audit(
         source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
         objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
     )  # fmt: skip
-    _say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
+    say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
     result = run_audit(
         data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate,
-        seed=seed, on_bad_row=on_bad_row, progress=_progress,
+        seed=seed, on_bad_row=on_bad_row, progress=progress,
         vocabulary=vocabulary, limit=limit,
     )  # fmt: skip
     if on_bad_row == "warn":
@@ -106,42 +106,13 @@ def demo(
     from symbal_hf.engine import audit as run_audit
 
     folder, truth = plant_demo(out / "scenes", rows=rows, seed=seed)
-    _say(
+    say(
         f"drew {rows} scenes under {folder} and planted one error: captions speak of a {truth.textual_error} "
         f"where there is none, mostly with a {truth.visual_feature} in view (Cramér's V {truth.strength:.2f})"
     )
     data = load_data(folder / "captions.jsonl")
-    result = run_audit(data, seed=seed, progress=_progress)
+    result = run_audit(data, seed=seed, progress=progress)
     _finish(result, out, data)
-
-
-@bench.command()
-def plant(
-    source: Annotated[Path, typer.Argument(help="A table with captions and objects columns.")],
-    out: Annotated[Path, typer.Option(help="The new table (.jsonl); the truth goes beside it, to NAME.truth.json.")],
-    textual_error: Annotated[str, typer.Option(help="t: the object that captions will state wrongly.")],
-    visual_feature: Annotated[str, typer.Option(help="v: the object that the error goes with.")],
-    strength: Annotated[float, typer.Option(help="Target Cramér's V, in (0, 1].")] = 0.6,
-    vocabulary: Annotated[Path | None, typer.Option(help="Synonyms, so that no caption speaks of t already.")] = None,
-    caption_column: Annotated[str | None, typer.Option(help="Column of captions.")] = None,
-    objects_column: Annotated[str | None, typer.Option(help="Column of objects.")] = None,
-    image_root: Annotated[Path | None, typer.Option(help="Folder that image paths are relative to.")] = None,
-    join: Annotated[Path | None, typer.Option(help="A second table, paired by id, such as objects.jsonl.")] = None,
-    seed: SeedOption = 0,
-) -> None:
-    """Plant one systematic error of a chosen strength into a dataset whose objects are known."""
-    from benchmark_builder.plant_file import plant_file
-
-    planted = plant_file(
-        source, out, textual_error=textual_error, visual_feature=visual_feature, strength=strength, seed=seed,
-        vocabulary=vocabulary, caption_column=caption_column, objects_column=objects_column,
-        image_root=image_root, join=join,
-    )  # fmt: skip
-    plan = planted.plan
-    _say(
-        f"wrote {out}: {plan.with_feature + plan.without_feature} captions now state {textual_error!r} wrongly, "
-        f"{plan.with_feature} of them with {visual_feature!r}; Cramér's V {plan.achieved:.3f} (target {strength})"
-    )
 
 
 def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
@@ -159,7 +130,7 @@ def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
     paths = result.write(out)
     paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnail)
     _table(result)
-    _say("wrote " + ", ".join(str(p) for p in paths.values()))
+    say("wrote " + ", ".join(str(p) for p in paths.values()))
 
 
 def _table(result: AuditResult) -> None:
@@ -189,16 +160,6 @@ def _table(result: AuditResult) -> None:
             f"{f.p_value_corrected:.1e}",
         )  # fmt: skip
     console.print(table)
-
-
-def _say(text: str) -> None:
-    typer.echo(text)
-
-
-def _progress(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:
-    from tqdm import tqdm
-
-    return tqdm(items, desc=label, total=total, mininterval=0.5 if sys.stderr.isatty() else 10)
 
 
 if __name__ == "__main__":

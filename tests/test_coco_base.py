@@ -96,6 +96,14 @@ def test_the_official_ids_have_gaps():
     assert {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}.isdisjoint(COCO_IDS) and max(COCO_IDS) == 90
 
 
+def instances(folder):
+    return folder / "annotations/instances_val2017.json"
+
+
+def texts(folder):
+    return folder / "annotations/captions_val2017.json"
+
+
 def cut(path):
     path.write_bytes(path.read_bytes()[:-40])
 
@@ -109,22 +117,22 @@ def change(path, edit):
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (lambda f: cut(f / "annotations/instances_val2017.json"), r"instances_val2017\.json is no valid JSON.*cut off"),
-        (lambda f: cut(f / "annotations/captions_val2017.json"), r"captions_val2017\.json is no valid JSON.*cut off"),
-        (lambda f: (f / "annotations/captions_val2017.json").unlink(), r"no file .*captions_val2017\.json"),
-        (lambda f: (f / "annotations/instances_val2017.json").write_text("[]"), r"instances_val2017\.json has no list images"),
-        (lambda f: change(f / "annotations/instances_val2017.json", lambda d: d["annotations"][0].update(image_id=5)),
+        (lambda f: cut(instances(f)), r"instances_val2017\.json is no valid JSON.*cut off"),
+        (lambda f: cut(texts(f)), r"captions_val2017\.json is no valid JSON.*cut off"),
+        (lambda f: texts(f).unlink(), r"no file .*captions_val2017\.json"),
+        (lambda f: instances(f).write_text("[]"), r"instances_val2017\.json has no list images"),
+        (lambda f: change(instances(f), lambda d: d["annotations"][0].update(image_id=5)),
          r"instances_val2017\.json: annotation 0 is of image 5"),
-        (lambda f: change(f / "annotations/instances_val2017.json", lambda d: d["annotations"][1].update(category_id=12)),
+        (lambda f: change(instances(f), lambda d: d["annotations"][1].update(category_id=12)),
          r"instances_val2017\.json: annotation 1 has the unknown category 12"),
-        (lambda f: change(f / "annotations/instances_val2017.json", lambda d: d["images"][0].update(width=0)),
+        (lambda f: change(instances(f), lambda d: d["images"][0].update(width=0)),
          r"instances_val2017\.json: image 7 is 0 x 100"),
-        (lambda f: change(f / "annotations/instances_val2017.json", lambda d: d["annotations"].clear()),
+        (lambda f: change(instances(f), lambda d: d["annotations"].clear()),
          r"instances_val2017\.json: no image has an object of at least 5%"),
-        (lambda f: change(f / "annotations/captions_val2017.json",
+        (lambda f: change(texts(f),
                           lambda d: [a.update(caption=" ") for a in d["annotations"] if a["image_id"] == 3]),
          r"captions_val2017\.json: image 3 has 0 captions"),
-        (lambda f: change(f / "annotations/captions_val2017.json", lambda d: d["annotations"][0].pop("caption")),
+        (lambda f: change(texts(f), lambda d: d["annotations"][0].pop("caption")),
          r"captions_val2017\.json: annotation 0 has no caption"),
         (lambda f: (f / "val2017/000000000007.jpg").unlink(), r"no photo .*000000000007\.jpg"),
     ],

@@ -1,0 +1,1 @@
+"""Templates of what accompanies our work on the Hub: cards and registrations."""
