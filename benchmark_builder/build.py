@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmark_builder.base import Base
 from benchmark_builder.card import STATISTICS, write_card
-from benchmark_builder.pairs import Pair
+from benchmark_builder.pairs import MIN_IMAGES, Pair
 from benchmark_builder.plant import Ground, Planted, natural_templates
 from benchmark_builder.settings import (
     STRENGTHS,
@@ -63,6 +63,7 @@ def build(
     pairs: Sequence[Pair],
     strengths: Sequence[float] = STRENGTHS,
     sampling: str = "table",
+    min_images: int = MIN_IMAGES,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Built:
@@ -77,6 +78,7 @@ def build(
         pairs: what to plant.
         strengths: target Cramér's V, each in (0, 1].
         sampling: how the pairs were chosen, for the record.
+        min_images: settings whose v is in fewer images are recorded as infeasible.
         seed: fixes rows, sentences and their places. The same seed gives the same bytes.
         progress: wraps the loops, as `tqdm` does.
 
@@ -94,7 +96,7 @@ def build(
     for name in FOLDERS:
         (out / name).mkdir(parents=True, exist_ok=True)
     ground = Ground(base, seed=seed)
-    settings = tuple(candidates(ground, pairs, strengths))
+    settings = tuple(candidates(ground, pairs, strengths, min_images=min_images))
     started, finished = out / f".building-{base.name}", out / "settings" / f"{base.name}.json"
     recipe = _recipe(base, settings, seed)
     if _known(started) != recipe and _known(finished) != recipe:

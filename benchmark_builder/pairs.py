@@ -18,6 +18,7 @@ from symbal_hf.tables import BadData, open_rows
 Strategy = Literal["random", "popular", "adversarial"]
 STRATEGIES: tuple[Strategy, ...] = ("random", "popular", "adversarial")
 N_POPULAR = 10
+MIN_IMAGES = 10  # that show v, for an error with v to be called systematic
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def pairs_for(
     sampling: Sequence[str] = (),
     *,
     statistics: Cooccurrence | None = None,
-    min_images: int = 10,
+    min_images: int = MIN_IMAGES,
     seed: int = 0,
 ) -> list[Pair]:
     """The pairs to plant into `base`.

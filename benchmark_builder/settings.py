@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmark_builder.base import Base
 from benchmark_builder.inject import Infeasible, Plan, largest_v
-from benchmark_builder.pairs import Pair
+from benchmark_builder.pairs import MIN_IMAGES, Pair
 from benchmark_builder.plant import Ground, Planted
 
 if TYPE_CHECKING:
@@ -70,8 +70,13 @@ def variants(base: Base) -> tuple[Variant, ...]:
     return VARIANTS if base.references is not None else VARIANTS[:1]
 
 
-def candidates(ground: Ground, pairs: Iterable[Pair], strengths: Sequence[float] = STRENGTHS) -> Iterator[Setting]:
-    """Every pair at every strength, sorted by name, feasible or not."""
+def candidates(
+    ground: Ground, pairs: Iterable[Pair], strengths: Sequence[float] = STRENGTHS, *, min_images: int = MIN_IMAGES
+) -> Iterator[Setting]:
+    """Every pair at every strength, sorted by name, feasible or not.
+
+    A v in fewer than `min_images` images makes no setting: an error there is a handful of accidents, whatever its V.
+    """
     base = ground.base
     named: dict[str, tuple[Pair, float]] = {}
     for pair in pairs:
@@ -86,6 +91,8 @@ def candidates(ground: Ground, pairs: Iterable[Pair], strengths: Sequence[float]
         if base.statements is not None and not base.statements.get(pair.textual_error):
             plan = Infeasible(strength, 0.0)  # nothing in the reports states it
         n, n_feature, free_with = len(base), int(has.sum()), int((free & has).sum())
+        if n_feature < min_images and isinstance(plan, Plan):
+            plan = Infeasible(strength, largest_v(n, n_feature, free_with))
         yield Setting(
             config=name,
             textual_error=pair.textual_error,

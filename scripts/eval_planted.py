@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmark_builder.inject import Infeasible
 from benchmark_builder.base import Base
+from benchmark_builder.inject import Infeasible
 from benchmark_builder.photos import photo_base, text_base
 from benchmark_builder.plant import Planted, plant, plant_at_random
 from symbal_hf.align import Columns

@@ -72,7 +72,7 @@ def build(
         Path | None,
         typer.Option(help="Table with objects, or COCO's instances JSON, for popular and adversarial; else the base."),
     ] = None,
-    min_images: Annotated[int, typer.Option(help="A drawn v is in at least this many images.")] = 10,
+    min_images: Annotated[int, typer.Option(help="An error with a v in fewer images is not called systematic.")] = 10,
     name: Annotated[str | None, typer.Option(help="custom: first part of the config names.")] = None,
     licence: Annotated[str | None, typer.Option(help="custom: terms of the data, for the card.")] = None,
     rows: Annotated[int | None, typer.Option(help="scenes: how many; 4,349 by default.")] = None,
@@ -117,8 +117,8 @@ def build(
     counts = read_statistics(statistics) if statistics else None
     chosen = read_pairs(pairs) if pairs else pairs_for(found, how, statistics=counts, min_images=min_images, seed=seed)
     built = run_build(
-        found, out, pairs=chosen, strengths=targets, sampling=str(pairs or ",".join(how) or "default"), seed=seed,
-        progress=progress,
+        found, out, pairs=chosen, strengths=targets, sampling=str(pairs or ",".join(how) or "default"),
+        min_images=min_images, seed=seed,        progress=progress,
     )  # fmt: skip
     remember(out)
     _print_table(out)

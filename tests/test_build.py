@@ -119,9 +119,17 @@ def test_infeasible_settings_are_recorded_with_what_can_be_reached_and_never_wri
 def test_a_strength_that_small_numbers_cannot_come_near_is_infeasible(tmp_path):
     objects = [frozenset({"dog"})] * 3 + [frozenset()] * 5 + [frozenset({"cat"})] * 2
     base = Base(tuple("abcdefghij"), ("A view.",) * 10, tuple(objects))
-    built = build(base, tmp_path / "b", pairs=[Pair("cat", "dog")], strengths=[s / 100 for s in range(1, 101)])
+    built = build(base, tmp_path / "b", pairs=[Pair("cat", "dog")], strengths=[s / 100 for s in range(1, 101)],
+                  min_images=3)  # fmt: skip
     assert 0 < len(built.feasible) < 100
     assert all(abs(s.plan.achieved - s.strength) <= 0.04 for s in built.feasible)
+
+
+def test_an_error_with_a_handful_of_images_is_called_no_setting(tmp_path):
+    objects = [frozenset({"dog"})] * 9 + [frozenset({"owl"})] * 10 + [frozenset({"cat"})] * 30
+    base = Base(tuple(map(str, range(49))), ("A view.",) * 49, tuple(objects))
+    built = build(base, tmp_path / "b", pairs=[Pair("cat", "dog"), Pair("cat", "owl")])
+    assert {s.visual_feature for s in built.feasible} == {"owl"} and len(built.settings) == 6
 
 
 def test_the_reference_based_variant_differs_in_the_references_only(scenes):
