@@ -106,6 +106,7 @@ def build(
         reports=reports, radgraph=radgraph, annotations=annotations, join=join, vocabulary=vocabulary,
         caption_column=caption_column, reference_column=reference_column, objects_column=objects_column,
         image_column=image_column, image_root=image_root, images=None if images else False, seed=seed,
+        progress=progress if base == "mimic_cxr" else None,
     )  # fmt: skip
     for note in found.notes:
         say(note)
@@ -118,7 +119,7 @@ def build(
     chosen = read_pairs(pairs) if pairs else pairs_for(found, how, statistics=counts, min_images=min_images, seed=seed)
     built = run_build(
         found, out, pairs=chosen, strengths=targets, sampling=str(pairs or ",".join(how) or "default"),
-        min_images=min_images, seed=seed,        progress=progress,
+        min_images=min_images, seed=seed, progress=progress,
     )  # fmt: skip
     remember(out)
     _print_table(out)
