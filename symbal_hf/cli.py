@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from symbal_hf.cli_bench import SeedOption, bench
+from symbal_hf.cli_cache import cache
+from symbal_hf.cli_models import estimate, serve_command
 from symbal_hf.cli_screen import progress, say
 
 if TYPE_CHECKING:
@@ -23,18 +25,22 @@ app = typer.Typer(
     help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
 )
 app.add_typer(bench, name="bench")
+app.add_typer(cache, name="cache")
+app.command()(estimate)
+app.command("serve-command")(serve_command)
 
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
 
 
 def main() -> None:
     """Run the command; expected failures are one sentence on stderr and exit code 2."""
+    from symbal_hf.chat import ChatFailed
     from symbal_hf.encode import MissingModel
     from symbal_hf.tables import BadData
 
     try:
         app()
-    except (BadData, MissingModel, FileNotFoundError, ValueError) as error:
+    except (BadData, ChatFailed, MissingModel, FileNotFoundError, ValueError) as error:
         typer.echo(f"symbal: {error}", err=True)
         sys.exit(2)
 
@@ -67,6 +73,28 @@ def audit(
     tau: Annotated[float, typer.Option(help="Least confirmed share of a finding, in [0, 1].")] = 0.7,
     alpha: Annotated[float, typer.Option(help="Largest corrected p-value of a finding, in (0, 1).")] = 0.05,
     min_rate: Annotated[float, typer.Option(help="Least error rate of a finding where v is shown, in [0, 1].")] = 0.05,
+    text_encoder: Annotated[
+        str | None, typer.Option(help="open_clip:NAME/TAG, transformers:MODEL, st:MODEL, or lite.")
+    ] = None,
+    image_encoder: Annotated[str | None, typer.Option(help="open_clip:NAME/TAG, transformers:MODEL, or lite.")] = None,
+    scorer_1: Annotated[
+        str | None, typer.Option(help="embedding[:ENCODER], text-only[:CHAT] or vision-language[:CHAT], in stage 1.")
+    ] = None,
+    scorer_2: Annotated[str | None, typer.Option(help="The same in stage 2 of the paper's method.")] = None,
+    summarizer_1: Annotated[
+        str | None, typer.Option(help="Names t in the paper's method: phrases (no language model) or text-only[:CHAT].")
+    ] = None,
+    summarizer_2: Annotated[
+        str | None, typer.Option(help="Names v there: phrases, text-only[:CHAT] or vision-language[:CHAT].")
+    ] = None,
+    captioner: Annotated[
+        str | None, typer.Option(help="Captions images where no references are: a CHAT, or file:captions.jsonl.")
+    ] = None,
+    chat: Annotated[
+        str | None, typer.Option(help="CHAT of parts that name none: hf:MODEL[@revision] or openai:URL#MODEL.")
+    ] = None,
+    prompts: Annotated[Path | None, typer.Option(help="Folder whose NAME.jinja replace the packaged prompts.")] = None,
+    concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
     seed: SeedOption = 0,
     on_bad_row: Annotated[
         Literal["error", "warn", "skip"], typer.Option(help="Stop at a bad row, or leave it out and count it.")
@@ -83,8 +111,10 @@ def audit(
     say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
     result = run_audit(
         data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate,
-        seed=seed, on_bad_row=on_bad_row, progress=progress,
-        vocabulary=vocabulary, limit=limit,
+        seed=seed, on_bad_row=on_bad_row, progress=progress, vocabulary=vocabulary, limit=limit,
+        text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
+        summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat, prompts=prompts,
+        concurrency=concurrency,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:

@@ -31,7 +31,7 @@ def conclude(
     order = [*passed, *(p for p, _ in missed)]
     errors = [fuller_name(evidence.concepts, p.error, p.wrong.astype(np.float64)) for p in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
-    made = [_finding(evidence, pair, [error, pair.error, *errors[:12]]) for pair, error in said]
+    made = [_finding(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
     findings = _different(made[: min(len(passed), 3 * top_k)])[:top_k]
     suspects = _different(made[:20])[:10]
     why = None

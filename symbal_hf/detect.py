@@ -61,6 +61,7 @@ class Pair:
         v: Cramér's V of that table; `p` its one-sided Fisher p-value; `p_corrected` for all pairs tried.
         share: the error share of t's mentions in rows with v.
         evidence: evidence that t's mentions are false at all.
+        also_errors: further candidates for t, best first, where the method names several.
     """
 
     error: int
@@ -75,6 +76,7 @@ class Pair:
     p_corrected: float
     share: ErrorShare
     evidence: float
+    also_errors: tuple[int, ...] = ()
 
     @property
     def confirmed(self) -> tuple[float, float]:

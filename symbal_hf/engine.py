@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from symbal_hf.composed import composed_paper_pairs, gather_composed
+from symbal_hf.composition import choose_composition
 from symbal_hf.conclude import conclude
 from symbal_hf.data import AuditData, OnBadRow, load_data, load_vocabulary
 from symbal_hf.detect import Pair, associate, rank_errors
 from symbal_hf.embed import Progress, quiet
 from symbal_hf.evidence import Evidence, Scorer, gather
 from symbal_hf.findings import AuditResult
+from symbal_hf.parts import Parts
+from symbal_hf.prompts import Prompts
 from symbal_hf.store import Store
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+    from symbal_hf.chat import ChatModel
 
 Method = Literal["association", "paper"]
 
@@ -45,6 +51,17 @@ def audit(
     min_rate: float = 0.05,
     seed: int = 0,
     on_bad_row: OnBadRow = "warn",
+    text_encoder: str | None = None,
+    image_encoder: str | None = None,
+    scorer_1: str | None = None,
+    scorer_2: str | None = None,
+    summarizer_1: str | None = None,
+    summarizer_2: str | None = None,
+    captioner: str | None = None,
+    chat: str | None = None,
+    prompts: str | Path | None = None,
+    concurrency: int = 32,
+    chats: Mapping[str, ChatModel] | None = None,
     store: Store | None = None,
     progress: Progress = quiet,
 ) -> AuditResult:
@@ -53,7 +70,7 @@ def audit(
     Args:
         source: what `symbal_hf.data.load_data` reads: a dataset, rows, a file, a folder or a Hub id; or what it
             returned, to which the options of reading no longer apply.
-        preset: a named composition of models; "lite" runs on a CPU without a network.
+        preset: a named composition of models, or a YAML file; "lite" runs on a CPU without a network.
         method: "association" (over all images) or "paper" (the two stages of the paper, section 4).
         scorer: what captions are checked against; "auto" takes objects, else references, else the images.
         image_column: and the other columns: found by their usual names when not given.
@@ -67,14 +84,23 @@ def audit(
         min_rate: a finding needs at least this error rate in the rows with v, in [0, 1].
         seed: of every random choice.
         on_bad_row: "error" stops at a bad row, "warn" and "skip" leave it out and count it.
-        store: where embeddings are kept; by default one file under the user's cache folder.
+        text_encoder: and the other parts: take the place of the preset's; see `symbal_hf.composition.Composition`.
+        prompts: folder whose NAME.jinja take the place of the packaged prompts.
+        concurrency: questions in flight to one server.
+        chats: chat models as objects, by the specs that parts name.
+        store: where embeddings and answers are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
 
     Raises:
         BadData: nothing to audit, or (policy "error") a bad row.
     """
-    if preset != "lite":
-        raise ValueError(f"no preset {preset!r}; available: 'lite'.")
+    changed = {
+        "text_encoder": text_encoder, "image_encoder": image_encoder, "scorer_1": scorer_1, "scorer_2": scorer_2,
+        "summarizer_1": summarizer_1, "summarizer_2": summarizer_2, "captioner": captioner, "chat": chat,
+    }  # fmt: skip
+    composition = choose_composition(preset, **changed)
+    if composition is not None and scorer != "auto":
+        raise ValueError(f"scorer={scorer!r} is of the lite preset; with other models give scorer_1 and scorer_2.")
     if method not in ("association", "paper"):
         raise ValueError(f"no method {method!r}; available: 'association', 'paper'.")
     if top_k < 1 or not 0 <= tau <= 1 or not 0 < alpha < 1 or not 0 <= min_rate <= 1:
@@ -90,12 +116,26 @@ def audit(
             objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
         )  # fmt: skip
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
-    evidence = gather(data, scorer=scorer, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row)
-    pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
+    models: dict[str, Any]
+    if composition is None:
+        evidence = gather(data, scorer=scorer, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row)
+        pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
+        models = _models(evidence)
+    else:
+        parts = Parts(
+            composition, store or Store(), prompts=Prompts(None if prompts is None else Path(prompts)),
+            chats=dict(chats or {}), concurrency=concurrency, progress=progress,
+        )  # fmt: skip
+        evidence, score = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
+        if method == "association":
+            pairs = association_pairs(evidence)
+        else:
+            evidence, pairs = composed_paper_pairs(evidence, parts, score, seed=seed)
+        models = parts.provenance()
     provenance = {
         "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": preset, "method": method,
         "scorer": evidence.beliefs.scorer, "source": data.source, "seed": seed, "top_k": top_k, "tau": tau,
-        "alpha": alpha, "min_rate": min_rate, "limit": limit, "on_bad_row": on_bad_row, "models": _models(evidence),
+        "alpha": alpha, "min_rate": min_rate, "limit": limit, "on_bad_row": on_bad_row, "models": models,
     }  # fmt: skip
     return replace(
         conclude(evidence, pairs, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate), provenance=provenance

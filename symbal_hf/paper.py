@@ -48,7 +48,7 @@ def paper_pairs(
     everywhere = np.asarray(concepts.by_fact[judged].sum(0)).ravel()
     mentioned = concepts.mentions()
     pairs, used = [], set[int]()
-    for facts in _worst(grouping.labels, alignment[judged], least=MIN_FACTS)[:clusters]:
+    for facts in worst_groups(grouping.labels, alignment[judged], least=MIN_FACTS)[:clusters]:
         members = judged[facts]
         score = log_odds(np.asarray(concepts.by_fact[members].sum(0)).ravel(), len(members), everywhere, len(judged))
         t = next((int(c) for c in np.argsort(-score, kind="stable") if int(c) not in used), None)
@@ -69,7 +69,7 @@ def paper_pairs(
     return pairs
 
 
-def _worst(labels: NDArray[np.int64], alignment: NDArray[np.floating], *, least: int) -> list[NDArray[np.int64]]:
+def worst_groups(labels: NDArray[np.int64], alignment: NDArray[np.floating], *, least: int) -> list[NDArray[np.int64]]:
     """Members of each cluster of at least `least`, the lowest mean alignment first (all clusters if none is so big)."""
     groups = [np.flatnonzero(labels == k) for k in range(int(labels.max()) + 1)]
     big = [g for g in groups if len(g) >= least] or groups
@@ -90,6 +90,6 @@ def _stage_two(
     lowest = np.full(len(image_vectors), np.inf)
     np.minimum.at(lowest, row_of_fact[members], alignment[members])
     grouping = choose_k(unit(image_vectors[rows]), IMAGE_KS, seed=seed)
-    group = rows[_worst(grouping.labels, lowest[rows], least=5)[0]]
+    group = rows[worst_groups(grouping.labels, lowest[rows], least=5)[0]]
     score = log_odds(shown[group].sum(0), len(group), shown.sum(0), len(shown))
     return np.argsort(-score, kind="stable")

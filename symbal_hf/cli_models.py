@@ -1,0 +1,86 @@
+"""`symbal estimate` and `symbal serve-command`: what a composition will ask and need, and how its models are served."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from symbal_hf.cli_screen import say
+
+Part = Annotated[str | None, typer.Option(help="In place of the preset's; see `symbal audit --help`.")]
+
+
+def estimate(
+    source: Annotated[
+        str, typer.Argument(help="A table file, a folder, or a Hub dataset id (ns/name[:config][@split]).")
+    ],
+    preset: Annotated[str, typer.Option(help="Named composition, or a YAML file.")],
+    method: Annotated[Literal["association", "paper"], typer.Option(help="Detection method.")] = "association",
+    text_encoder: Part = None,
+    image_encoder: Part = None,
+    scorer_1: Part = None,
+    scorer_2: Part = None,
+    summarizer_1: Part = None,
+    summarizer_2: Part = None,
+    captioner: Part = None,
+    chat: Part = None,
+    limit: Annotated[int | None, typer.Option(help="Read at most this many rows.")] = None,
+    image_tokens: Annotated[int, typer.Option(help="Tokens that one image costs.")] = 400,
+    tflops: Annotated[float, typer.Option(help="Useful teraflops a second over all GPUs.")] = 400.0,
+) -> None:
+    """Calls, tokens, memory and hours of an audit; no model is loaded."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from symbal_hf.composition import load_preset
+    from symbal_hf.data import load_data
+    from symbal_hf.estimate import estimate as count
+
+    chosen = load_preset(preset)
+    composition = chosen.composition.with_parts(
+        text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
+        summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat,
+    )  # fmt: skip
+    found = count(
+        load_data(source, limit=limit), composition, method=method, models=chosen.models, image_tokens=image_tokens,
+        tflops=tflops,
+    )  # fmt: skip
+    console = Console(width=140)
+    table = Table(title=f"{found.rows:,} rows, {found.facts:,} different (image, fact) pairs, method {method}")
+    for name in ("part", "model", "calls at most", "tokens in", "tokens out"):
+        table.add_column(name, justify="left" if name in ("part", "model") else "right")
+    for one in found.asked:
+        table.add_row(one.part, one.model, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}")
+    for part, encoder, n in found.embedded:
+        table.add_row(part, encoder, f"{n:,} embedded", "", "")
+    console.print(table)
+    for model in chosen.models:
+        console.print(
+            f"{model.name}: {model.gpu_gb:g} GB of GPU memory, {model.disk_gb:g} GB to download, licence "
+            f"{model.licence}{'. ' + model.note if model.note else ''}",
+            highlight=False,
+        )
+    if found.hours is None:
+        say("hours: unknown, since the preset does not say how large one of the chat models is")
+    else:
+        say(f"hours: {found.hours:.1f} at {tflops:g} useful teraflops a second (2 x parameters x tokens)")
+
+
+def serve_command(
+    preset: Annotated[str, typer.Option(help="Named composition, or a YAML file.")],
+    port: Annotated[int, typer.Option(help="Port of the first server; further ones take the next.")] = 8000,
+) -> None:
+    """Print the line that serves each model of a preset by vLLM, and the option that makes an audit use it."""
+    from symbal_hf.composition import load_preset
+
+    chosen = load_preset(preset)
+    say("# vLLM pins an older transformers: give it an environment of its own (pip install vllm).")
+    for model in chosen.models:
+        if model.serve is None:
+            say(f"# {model.name}: {model.note or 'runs in the process of the audit.'}")
+            continue
+        say(f"{model.serve} --port {port}")
+        if model.parameters_b:
+            say(f"#   symbal audit ... --preset {preset} --chat openai:http://localhost:{port}/v1#{model.name}")
+        port += 1

@@ -1,0 +1,95 @@
+"""Names for what a group of facts or images has in common, asked of a chat model (paper sections 4.1 and 4.2)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from symbal_hf.chat import features
+from symbal_hf.composition import split_part
+from symbal_hf.scorers import image_features, image_texts
+from symbal_hf.tables import BadData
+
+if TYPE_CHECKING:
+    from symbal_hf.data import AuditData
+    from symbal_hf.parts import Parts
+
+T = TypeVar("T")
+MEMBERS = 60  # of a group that are looked at; more change the most frequent names no further
+
+
+def name_facts(
+    parts: Parts, part: str, texts: Sequence[str], *, k: int = 5, members: int = MEMBERS, seed: int = 0
+) -> list[str]:
+    """Up to `k` names of what these facts speak of, the most frequent first; none for the summarizer "phrases".
+
+    The model lists the features of each fact and then says which are listed most often.
+    """
+    spec = parts.composition.chat_of(part)
+    if spec is None:
+        return []
+    chosen = _sample(sorted(texts), members, seed)
+    answers = parts.ask(spec, "features_of_text", [{"text": text} for text in chosen], kind="text")
+    listed = [features(answer.text) for answer in answers if answer.text is not None]
+    return most_frequent(parts, spec, [names for names in listed if names], k=k)
+
+
+def name_images(
+    parts: Parts,
+    part: str,
+    data: AuditData,
+    rows: Sequence[int],
+    *,
+    k: int = 5,
+    members: int = MEMBERS,
+    seed: int = 0,
+) -> list[str]:
+    """Up to `k` names of what the images of these rows show, the most frequent first; none for "phrases".
+
+    "text-only" reads what is told of the images (references, else the captioner); "vision-language" looks at them.
+
+    Raises:
+        BadData: text-only with neither references nor a captioner.
+    """
+    kind, _ = split_part(getattr(parts.composition, part))
+    spec = parts.composition.chat_of(part)
+    if spec is None:
+        return []
+    chosen = _sample(sorted(int(row) for row in rows), members, seed)
+    if kind == "vision-language":
+        found = image_features(parts, spec, data, chosen)
+        return most_frequent(parts, spec, [names for names in found if names], k=k)
+    told = image_texts(parts, data)
+    if told is None:
+        raise BadData(f"{part}=text-only reads captions of images; give references or a captioner.")
+    texts = [" ".join(told[row]) for row in chosen if told[row]]
+    answers = parts.ask(spec, "features_of_text", [{"text": text} for text in texts], kind="text")
+    listed = [features(answer.text) for answer in answers if answer.text is not None]
+    return most_frequent(parts, spec, [names for names in listed if names], k=k)
+
+
+def most_frequent(parts: Parts, spec: str, lists: Sequence[Sequence[str]], *, k: int) -> list[str]:
+    """The `k` names that occur in the most lists, by the same model.
+
+    Names that it makes up are dropped. Where it gives fewer than `k`, or nothing that can be read, those that are
+    counted most often follow: an answer in another form must not cost a whole cluster its name.
+    """
+    if not lists:
+        return []
+    counted = Counter(name for names in lists for name in dict.fromkeys(names))
+    (answer,) = parts.ask(
+        spec,
+        "most_frequent",
+        [{"lists": [list(names) for names in lists], "k": k}],
+        kind="text",
+        max_new_tokens=16 * k + 16,
+    )
+    said = features(answer.text) if answer.text is not None else None
+    ranked = sorted(counted, key=lambda name: (-counted[name], name))
+    return list(dict.fromkeys([*(name for name in said or () if name in counted), *ranked]))[:k]
+
+
+def _sample(items: Sequence[T], n: int, seed: int) -> list[T]:
+    return list(items) if len(items) <= n else random.Random(seed).sample(list(items), n)
