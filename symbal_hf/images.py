@@ -13,13 +13,16 @@ def decode(encoded: bytes) -> Image.Image:
     """The picture as RGB with its EXIF orientation applied.
 
     Raises:
-        OSError, SyntaxError, ValueError: bytes that are no whole picture.
+        OSError, SyntaxError, ValueError: bytes that are no whole picture, or a picture of absurd size.
     """
     from PIL import Image, ImageOps
 
-    with Image.open(io.BytesIO(encoded)) as image:
-        image.load()
-        return rgb(ImageOps.exif_transpose(image))
+    try:
+        with Image.open(io.BytesIO(encoded)) as image:
+            image.load()
+            return rgb(ImageOps.exif_transpose(image))
+    except Image.DecompressionBombError as error:  # of no common kind: without this one picture would end a run
+        raise ValueError(f"more pixels than Pillow takes ({error}).") from error
 
 
 def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:
