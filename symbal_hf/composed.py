@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from symbal_hf.composition import split_part
 from symbal_hf.concepts import Concepts, find_concepts
 from symbal_hf.data import AuditData, OnBadRow
 from symbal_hf.detect import Pair, error_share, judge_rows, make_pair, other_names
+from symbal_hf.embed import embed_images, embed_texts
 from symbal_hf.evidence import Evidence
 from symbal_hf.facts import split_facts
 from symbal_hf.images import decode
@@ -27,6 +29,7 @@ from symbal_hf.summarize import log_odds
 from symbal_hf.summarizers import name_facts, name_images
 from symbal_hf.tables import BadData
 from symbal_hf.witness import FactJudge, ListJudge
+from symbal_hf.zero_shot import ZeroShotJudge
 
 if TYPE_CHECKING:
     from symbal_hf.parts import Parts
@@ -74,13 +77,20 @@ def _judged(
     )
     several = sum(len(row or ()) > 1 for row in told) > 0.5 * len(told)
     references = data.references is not None and any(data.references)
-    base: Judge
+    judge: Judge
     if references and several:
-        base = ReferenceJudge([row or () for row in told], parts.phrase_vectors)
+        judge = ReferenceJudge([row or () for row in told], parts.phrase_vectors)
+    elif any(told):
+        judge = ListJudge(told, parts.phrase_vectors, scorer=scorer)
     else:
-        base = ListJudge(told, parts.phrase_vectors, scorer=scorer)
+        assert data.images is not None  # else there is nothing to score by
+        encoder = parts.joint("scorer_1")
+        images, _ = embed_images(data.images, encoder, store=parts.store, progress=parts.progress)
+        embed = partial(embed_texts, encoder=encoder, store=parts.store, progress=parts.progress)
+        judge = ZeroShotJudge(images, embed, concepts)
     # Cosines are on no scale of truth: they rank facts, and say nothing of a single one.
-    judge = base if kind == "embedding" else FactJudge(base, concepts, score, scorer=scorer)
+    if kind != "embedding":
+        judge = FactJudge(judge, concepts, score, scorer=scorer)
     if not concepts.names:
         raise BadData("no caption names anything that could be checked; are they in English?")
     return Evidence(
@@ -98,6 +108,8 @@ def _told(parts: Parts, data: AuditData) -> list[tuple[str, ...] | None]:
         if split_part(getattr(parts.composition, part))[0] == "vision-language"
     ]  # fmt: skip
     spec = parts.composition.chat_of(looking[0]) if looking else None
+    if data.images is not None and split_part(parts.composition.scorer_1)[0] == "embedding":
+        return [None] * len(data)  # the encoder itself is asked
     if spec is None or data.images is None:
         raise BadData(
             "nothing tells what the images show; give references, a captioner, or a vision-language scorer with images."

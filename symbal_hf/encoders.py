@@ -120,6 +120,14 @@ class LiteImage:
         return unit(torch.from_numpy(self.vision.encode(torch.from_numpy(np.stack(batch)))[:, 0]), self.name)
 
 
+class LiteBoth(LiteImage):
+    """Both, as one object."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(T, 384) float32 unit vectors."""
+        return LiteText().encode(texts)
+
+
 class SentenceEncoder:
     """A sentence-transformers model: texts alone. Weights wait until they are needed."""
 
@@ -265,6 +273,8 @@ def load_joint_encoder(
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a model that does not hold texts and images in one space.
     """
+    if spec == "lite":
+        return LiteBoth(batch_size=batch_size)
     encoder = _load(spec, "text", device, dtype, batch_size, None, device_map)
     if not (hasattr(encoder, "encode") and hasattr(encoder, "pixels")):
         raise ValueError(

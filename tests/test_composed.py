@@ -128,6 +128,24 @@ def test_the_paper_s_two_stages_name_t_with_every_summarizer(base, store, summar
     assert "car" in first.visual_feature_candidates
 
 
+def test_an_encoder_alone_names_a_strong_error(base, store):
+    """Lite's whole-image vectors, which nobody calibrated, stand for CLIP; captions say what its cosines are worth."""
+    data, found = planted(base, strength=0.9)
+    result = symbal_hf.audit(data, scorer_1="embedding", scorer_2="embedding", store=store)
+    first = result.findings[0]
+    assert (first.textual_error, first.visual_feature, result.verdict) == ("bench", "car", "systematic")
+    assert result.provenance["models"]["calls"] == []
+    facts = split_facts(data.captions)
+    parts = Parts(Composition(scorer_1="embedding", scorer_2="embedding"), store)
+    score = score_facts(parts, "scorer_1", data, facts, np.arange(len(facts)))
+    lie = {(row, said) for row, said in zip(found.rows, found.sentences, strict=True)}
+    wrong = np.array([(int(row), text) in lie for row, text in zip(facts.row, facts.text, strict=True)])
+    of_bench = np.array(["bench" in text.lower() for text in facts.text])
+    assert score[wrong].mean() < score[~wrong & of_bench].mean()
+    pairs = symbal_hf.audit(data, method="paper", scorer_1="embedding", scorer_2="embedding", store=store)
+    assert pairs.findings + pairs.suspects  # which is right less often: see docs/results
+
+
 def test_clean_captions_get_the_verdict_none(base, store):
     rows = [{"id": i, "image": str(image), "caption": caption}
             for i, image, caption in zip(base.ids, base.images, base.captions, strict=True)]  # fmt: skip
