@@ -45,7 +45,7 @@ def embed_texts(
     for start in progress(range(0, len(new), batch), "texts", -(-len(new) // batch)) if new else ():
         part = new[start : start + batch]
         fresh = {keys[t]: v.tobytes() for t, v in zip(part, encoder.encode(part), strict=True)}
-        store.put(fresh)
+        store.put(fresh, kind="text")
         known.update(fresh)
     if not unique:
         return np.zeros((0, getattr(encoder, "dim", 384)), np.float32)
@@ -121,7 +121,7 @@ def embed_images(
     parts = [todo[i : i + batch] for i in range(0, len(todo), batch)]
     for rows, pixels in progress(_ahead(load, parts), "images", len(parts)) if parts else ():
         if rows:
-            store.put({keys[row]: value.tobytes() for row, value in zip(rows, run(pixels), strict=True)})
+            store.put({keys[row]: value.tobytes() for row, value in zip(rows, run(pixels), strict=True)}, kind="image")
     out = np.zeros((len(images), *shape), dtype)
     for start in range(0, len(keys), 256):
         part_keys = keys[start : start + 256]

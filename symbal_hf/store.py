@@ -6,8 +6,10 @@ import hashlib
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +45,24 @@ def _damaged(error: Exception) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Kind:
+    """The stored results of one kind.
+
+    Attributes:
+        kind: as named when they were put; "" for results of files that knew no kinds.
+        entries: how many.
+        size: bytes of their values.
+        oldest, newest: when they were put, in seconds since 1970; 0 where nobody knows.
+    """
+
+    kind: str
+    entries: int
+    size: int
+    oldest: float
+    newest: float
+
+
 class Store:
     """Bytes under content keys. Several processes may share one file (WAL); a broken file is set aside."""
 
@@ -60,6 +80,11 @@ class Store:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
+        # A table of its own, so that files of before, and programs of before at the same file, go on as they are.
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS notes "
+            "(key BLOB PRIMARY KEY, kind TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID"
+        )
         self._db.execute("SELECT count(*) FROM (SELECT key FROM results LIMIT 1)").fetchone()
 
     def _begin_anew(self, error: Exception) -> None:
@@ -103,19 +128,74 @@ class Store:
         have = {k for (k,) in self._sound(lambda: self._select("key", keys))}
         return [k for k in keys if k not in have]
 
-    def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Store all of `values` in one transaction."""
-        self._sound(lambda: self._write(values))
+    def put(self, values: Mapping[bytes, bytes], *, kind: str = "") -> None:
+        """Store all of `values` in one transaction, under the name of their `kind`."""
+        self._sound(lambda: self._write(values, kind))
 
-    def _write(self, values: Mapping[bytes, bytes]) -> None:
+    def _write(self, values: Mapping[bytes, bytes], kind: str) -> None:
+        now = time.time()
+
+        def write() -> None:
+            self._db.executemany("INSERT OR REPLACE INTO results VALUES (?, ?)", values.items())
+            self._db.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", ((k, kind, now) for k in values))
+
+        self._at_once(write)
+
+    def _at_once(self, work: Callable[[], T]) -> T:
+        """The result of `work` as one transaction, which is done whole or not at all."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._db.executemany("INSERT OR REPLACE INTO results VALUES (?, ?)", values.items())
+            result = work()
             self._db.execute("COMMIT")
+            return result
         except BaseException:
             if self._db.in_transaction:  # SQLite has rolled back by itself after a full disk or a damaged page
                 self._db.execute("ROLLBACK")
             raise
+
+    def kinds(self) -> list[Kind]:
+        """What is stored, by kind in alphabetical order."""
+        rows = self._sound(
+            lambda: self._db.execute(
+                "SELECT coalesce(kind, ''), count(*), sum(length(value)), min(coalesce(at, 0)), max(coalesce(at, 0)) "
+                "FROM results LEFT JOIN notes USING (key) GROUP BY 1 ORDER BY 1"
+            ).fetchall()
+        )
+        return [Kind(*row) for row in rows]
+
+    def prune(
+        self, *, before: float | None = None, keep_bytes: int | None = None, dry_run: bool = False
+    ) -> tuple[int, int]:
+        """Forget what was put before a time (seconds since 1970), and all but the newest `keep_bytes` of values.
+
+        Results without a date count as the oldest. No run may be using the store meanwhile.
+
+        Returns:
+            How many results went, and the bytes of their values; with `dry_run` what would go.
+        """
+        if before is None and keep_bytes is None:
+            return 0, 0
+
+        def work() -> tuple[int, int]:
+            gone, freed, kept = [], 0, 0
+            for k, size, at in self._db.execute(
+                "SELECT key, length(value), coalesce(at, 0) FROM results LEFT JOIN notes USING (key) ORDER BY 3 DESC"
+            ):
+                kept += size
+                if (before is not None and at < before) or (keep_bytes is not None and kept > keep_bytes):
+                    gone.append((k,))
+                    freed += size
+            if not dry_run:
+                for table in ("results", "notes"):
+                    self._db.executemany(f"DELETE FROM {table} WHERE key = ?", gone)
+            return len(gone), freed
+
+        entries, freed = self._sound(lambda: self._at_once(work))
+        if entries and not dry_run:
+            with suppress(sqlite3.OperationalError):  # another process reads: the space is used again later
+                self._db.execute("VACUUM")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return entries, freed
 
     def close(self) -> None:
         """Release the file."""
