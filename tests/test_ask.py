@@ -19,8 +19,10 @@ from symbal_hf.chat_server import ServerModel
 from symbal_hf.store import Store
 
 # What another process runs: the questions of `digits` to the server at argv[1], through the store at argv[2].
+# A shell's background jobs ignore Ctrl-C, and so would what they start.
 RUN = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from symbal_hf.ask import ask
 from symbal_hf.chat import Message
 from symbal_hf.chat_server import ServerModel
