@@ -83,6 +83,7 @@ def main() -> None:
     parser.add_argument("--chat", default="hf:tests/assets/scene_mllm", help="the chat model of every part")
     parser.add_argument("--rows", type=int, default=600)
     parser.add_argument("--settings", type=int, default=30)
+    parser.add_argument("--members", type=int, default=12, help="of a cluster that a summarizer looks at")
     parser.add_argument("--seed", type=int, default=71, help="scenes and settings")
     parser.add_argument("--store", type=Path, help="keep answers here, so that a second run asks nothing")
     parser.add_argument("--only", choices=("association", "paper"))
@@ -102,7 +103,14 @@ def main() -> None:
         for row in rows:
             data = planted(base, found, references=row.references)
             result = symbal_hf.audit(
-                data, method=row.method, chat=args.chat, chats=chats, store=store, seed=args.seed, **row.parts
+                data,
+                method=row.method,
+                chat=args.chat,
+                chats=chats,
+                members=args.members,
+                store=store,
+                seed=args.seed,
+                **row.parts,
             )
             row.scores.append(score(result, setting, vocabulary))
         right = " ".join(str(int(row.scores[-1]["both@1"])) for row in rows)

@@ -95,6 +95,7 @@ def audit(
     ] = None,
     prompts: Annotated[Path | None, typer.Option(help="Folder whose NAME.jinja replace the packaged prompts.")] = None,
     concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
+    members: Annotated[int, typer.Option(help="Members of a cluster that a summarizer looks at, at most.")] = 60,
     seed: SeedOption = 0,
     on_bad_row: Annotated[
         Literal["error", "warn", "skip"], typer.Option(help="Stop at a bad row, or leave it out and count it.")
@@ -114,7 +115,7 @@ def audit(
         seed=seed, on_bad_row=on_bad_row, progress=progress, vocabulary=vocabulary, limit=limit,
         text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
         summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat, prompts=prompts,
-        concurrency=concurrency,
+        concurrency=concurrency, members=members,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:

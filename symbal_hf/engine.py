@@ -61,6 +61,7 @@ def audit(
     chat: str | None = None,
     prompts: str | Path | None = None,
     concurrency: int = 32,
+    members: int = 60,
     chats: Mapping[str, ChatModel] | None = None,
     store: Store | None = None,
     progress: Progress = quiet,
@@ -87,6 +88,7 @@ def audit(
         text_encoder: and the other parts: take the place of the preset's; see `symbal_hf.composition.Composition`.
         prompts: folder whose NAME.jinja take the place of the packaged prompts.
         concurrency: questions in flight to one server.
+        members: of a cluster that a summarizer looks at, at most.
         chats: chat models as objects, by the specs that parts name.
         store: where embeddings and answers are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
@@ -124,7 +126,8 @@ def audit(
     else:
         parts = Parts(
             composition, store or Store(), prompts=Prompts(None if prompts is None else Path(prompts)),
-            chats=dict(chats or {}), concurrency=concurrency, progress=progress,
+            chats=dict(chats or {}), concurrency=concurrency, members=members,
+            progress=progress,
         )  # fmt: skip
         evidence, score = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
         if method == "association":

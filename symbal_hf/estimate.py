@@ -11,11 +11,10 @@ from symbal_hf.composition import Composition, Model, split_part
 from symbal_hf.data import AuditData
 from symbal_hf.facts import split_facts
 from symbal_hf.prompts import PromptName, Prompts
-from symbal_hf.summarizers import MEMBERS
 
 CHARACTERS_PER_TOKEN = 4.0  # of English, for the tokenizers of today's models
 FEATURES = "Answer: " + ", ".join(["a plain thing"] * 8)  # what a list of features looks like
-CLUSTERS = 5
+CLUSTERS, MEMBERS = 5, 60  # what the paper method looks at by default
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Parts:
         ledger: who was asked how much.
         chats: chat models by spec, as objects; the others are loaded by their specs.
         concurrency: questions in flight to one server.
+        members: of a cluster that a summarizer looks at, at most; more change the most frequent names no further.
         progress: wraps long loops.
     """
 
@@ -46,6 +47,7 @@ class Parts:
     ledger: Ledger = field(default_factory=Ledger)
     chats: dict[str, ChatModel] = field(default_factory=dict)
     concurrency: int = 32
+    members: int = 60
     progress: Progress = quiet
 
     def chat(self, spec: str) -> ChatModel:

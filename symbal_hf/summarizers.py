@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from symbal_hf.parts import Parts
 
 T = TypeVar("T")
-MEMBERS = 60  # of a group that are looked at; more change the most frequent names no further
 
 
-def name_facts(
-    parts: Parts, part: str, texts: Sequence[str], *, k: int = 5, members: int = MEMBERS, seed: int = 0
-) -> list[str]:
+def name_facts(parts: Parts, part: str, texts: Sequence[str], *, k: int = 5, seed: int = 0) -> list[str]:
     """Up to `k` names of what these facts speak of, the most frequent first; none for the summarizer "phrases".
 
     The model lists the features of each fact and then says which are listed most often.
@@ -30,7 +27,7 @@ def name_facts(
     spec = parts.composition.chat_of(part)
     if spec is None:
         return []
-    chosen = _sample(sorted(texts), members, seed)
+    chosen = _sample(sorted(texts), parts.members, seed)
     answers = parts.ask(spec, "features_of_text", [{"text": text} for text in chosen], kind="text")
     listed = [features(answer.text) for answer in answers if answer.text is not None]
     return most_frequent(parts, spec, [names for names in listed if names], k=k)
@@ -43,7 +40,6 @@ def name_images(
     rows: Sequence[int],
     *,
     k: int = 5,
-    members: int = MEMBERS,
     seed: int = 0,
 ) -> list[str]:
     """Up to `k` names of what the images of these rows show, the most frequent first; none for "phrases".
@@ -57,7 +53,7 @@ def name_images(
     spec = parts.composition.chat_of(part)
     if spec is None:
         return []
-    chosen = _sample(sorted(int(row) for row in rows), members, seed)
+    chosen = _sample(sorted(int(row) for row in rows), parts.members, seed)
     if kind == "vision-language":
         found = image_features(parts, spec, data, chosen)
         return most_frequent(parts, spec, [names for names in found if names], k=k)
