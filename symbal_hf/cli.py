@@ -95,6 +95,13 @@ def audit(
     ] = None,
     prompts: Annotated[Path | None, typer.Option(help="Folder whose NAME.jinja replace the packaged prompts.")] = None,
     concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
+    device: Annotated[
+        str, typer.Option(help="Where models of this process run: auto, cpu, cuda, cuda:1, mps.")
+    ] = "auto",
+    dtype: Annotated[str, typer.Option(help="Their numbers: auto, float32, bfloat16, float16.")] = "auto",
+    device_map: Annotated[
+        str | None, typer.Option(help="auto: spread a model that fits no single GPU over all of them.")
+    ] = None,
     members: Annotated[int, typer.Option(help="Members of a cluster that a summarizer looks at, at most.")] = 60,
     seed: SeedOption = 0,
     on_bad_row: Annotated[
@@ -115,7 +122,7 @@ def audit(
         seed=seed, on_bad_row=on_bad_row, progress=progress, vocabulary=vocabulary, limit=limit,
         text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
         summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat, prompts=prompts,
-        concurrency=concurrency, members=members,
+        concurrency=concurrency, members=members, device=device, dtype=dtype, device_map=device_map,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:

@@ -62,6 +62,9 @@ def audit(
     prompts: str | Path | None = None,
     concurrency: int = 32,
     members: int = 60,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: str | None = None,
     chats: Mapping[str, ChatModel] | None = None,
     store: Store | None = None,
     progress: Progress = quiet,
@@ -89,6 +92,7 @@ def audit(
         prompts: folder whose NAME.jinja take the place of the packaged prompts.
         concurrency: questions in flight to one server.
         members: of a cluster that a summarizer looks at, at most.
+        device: and `dtype`, `device_map`: where models of this process run; see `symbal_hf.parts.Parts`.
         chats: chat models as objects, by the specs that parts name.
         store: where embeddings and answers are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
@@ -126,8 +130,8 @@ def audit(
     else:
         parts = Parts(
             composition, store or Store(), prompts=Prompts(None if prompts is None else Path(prompts)),
-            chats=dict(chats or {}), concurrency=concurrency, members=members,
-            progress=progress,
+            chats=dict(chats or {}), concurrency=concurrency, members=members, device=device, dtype=dtype,
+            device_map=device_map, progress=progress,
         )  # fmt: skip
         evidence, score = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
         if method == "association":

@@ -38,6 +38,9 @@ class Parts:
         chats: chat models by spec, as objects; the others are loaded by their specs.
         concurrency: questions in flight to one server.
         members: of a cluster that a summarizer looks at, at most; more change the most frequent names no further.
+        device: where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps".
+        dtype: their numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
+        device_map: "auto" spreads a model that fits no single GPU over all of them.
         progress: wraps long loops.
     """
 
@@ -48,12 +51,17 @@ class Parts:
     chats: dict[str, ChatModel] = field(default_factory=dict)
     concurrency: int = 32
     members: int = 60
+    device: str = "auto"
+    dtype: str = "auto"
+    device_map: str | None = None
     progress: Progress = quiet
 
     def chat(self, spec: str) -> ChatModel:
         """The chat model of this spec."""
         if spec not in self.chats:
-            self.chats[spec] = load_chat(spec, concurrency=self.concurrency)
+            self.chats[spec] = load_chat(
+                spec, concurrency=self.concurrency, device=self.device, dtype=self.dtype, device_map=self.device_map
+            )
         return self.chats[spec]
 
     def ask(
@@ -123,7 +131,7 @@ class Parts:
         _, spec = split_part(getattr(self.composition, part))
         spec = spec or self.composition.image_encoder
         if spec not in self._joint:
-            self._joint[spec] = load_joint_encoder(spec)
+            self._joint[spec] = load_joint_encoder(spec, **self._place(spec))
         return self._joint[spec]
 
     @cached_property
@@ -134,13 +142,22 @@ class Parts:
     def _text_encoder(self) -> Any:
         from symbal_hf.encoders import load_text_encoder
 
-        return load_text_encoder(self.composition.text_encoder)
+        spec = self.composition.text_encoder
+        return load_text_encoder(spec, **self._place(spec))
 
     @cached_property
     def _image_encoder(self) -> Any:
         from symbal_hf.encoders import load_image_encoder
 
-        return load_image_encoder(self.composition.image_encoder)
+        spec = self.composition.image_encoder
+        return load_image_encoder(spec, **self._place(spec))
+
+    def _place(self, spec: str) -> dict[str, Any]:
+        """Where this encoder runs: the lite ones stay on the CPU, and only transformers' own can be spread."""
+        if spec.startswith("lite"):
+            return {}
+        spread = self.device_map if spec.startswith("transformers:") else None
+        return {"device": self.device, "dtype": self.dtype, "device_map": spread}
 
     def provenance(self) -> dict[str, Any]:
         """Names, revisions and prompt hashes of everything, and how much was asked; no text, image or key."""
@@ -155,7 +172,9 @@ class Parts:
         return [name for name in PROMPTS if self.prompts.hash(name) in hashes]
 
 
-def load_chat(spec: str, *, concurrency: int = 32) -> ChatModel:
+def load_chat(
+    spec: str, *, concurrency: int = 32, device: str = "auto", dtype: str = "auto", device_map: str | None = None
+) -> ChatModel:
     """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server.
 
     Raises:
@@ -166,7 +185,7 @@ def load_chat(spec: str, *, concurrency: int = 32) -> ChatModel:
         from symbal_hf.chat_local import LocalModel
 
         model, _, revision = rest.partition("@")
-        return LocalModel(model, revision=revision or None)
+        return LocalModel(model, revision=revision or None, device=device, dtype=dtype, device_map=device_map)
     if kind == "openai" and "#" in rest:
         from symbal_hf.chat_server import ServerModel
 

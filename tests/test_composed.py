@@ -248,6 +248,17 @@ def test_a_chat_model_needs_its_whole_name(spec):
         load_chat(spec)
 
 
+def test_numbers_and_devices_reach_the_models(tmp_path):
+    composition = Composition(scorer_1="embedding", scorer_2="embedding", text_encoder="lite")
+    for dtype in ("float32", "bfloat16"):
+        parts = Parts(composition, Store(tmp_path / "s.sqlite"), device="cpu", dtype=dtype)
+        assert parts.chat("hf:some/model@v1").settings.startswith(f"torch.{dtype}|")
+    parts = Parts(composition, Store(tmp_path / "s.sqlite"), device="toaster")
+    with pytest.raises((ValueError, RuntimeError), match="toaster"):
+        _ = parts.chat("hf:some/model").settings
+    assert parts.text_vectors(["A dog."]).shape == (1, 384)  # the lite encoders stay where they are
+
+
 def test_audits_that_cannot_be_made_say_why(base, tmp_path):
     data, _ = planted(base)
     text = AuditData(data.ids, data.captions, None, None, None, (), "text")
