@@ -171,9 +171,11 @@ def test_what_reads_one_of_the_two_says_so(zoo):
     for spec in (zoo.qwen3, zoo.st_bert):
         with pytest.raises(ValueError, match=r"encodes texts alone; for images take a model such as .*dinov2"):
             load_image_encoder(spec)
-    for spec in (zoo.dinov2, zoo.qwen3, zoo.st_bert, "lite"):
+    for spec in (zoo.dinov2, zoo.qwen3, zoo.st_bert):
         with pytest.raises(ValueError, match="does not encode texts and images by one model"):
             load_joint_encoder(spec)
+    lite = load_joint_encoder("lite")  # two models that were trained into one space
+    assert lite.space == load_text_encoder("lite").space and hasattr(lite, "encode") and hasattr(lite, "pixels")
 
 
 def test_an_instruction_is_read_by_qwen3_alone(zoo):
