@@ -21,7 +21,7 @@ from symbal_hf.embed import embed_images, embed_texts
 from symbal_hf.evidence import Evidence
 from symbal_hf.facts import split_facts
 from symbal_hf.images import decode
-from symbal_hf.paper import FACT_KS, IMAGE_KS, MIN_FACTS, worst_groups
+from symbal_hf.paper import FACT_KS, MIN_FACTS, worst_groups, worst_images
 from symbal_hf.phrases import Vocabulary, singular
 from symbal_hf.references import ReferenceJudge
 from symbal_hf.scorers import image_features, image_texts, score_facts
@@ -164,7 +164,7 @@ def composed_paper_pairs(
         t = t or _phrases_of_facts(evidence, members, judged)[:k]
         rows = np.unique(facts.row[members])
         second = score_facts(parts, "scorer_2", data, facts, members)
-        worst = _worst_images(rows, facts.row[members], second, images, seed=seed)
+        worst = worst_images(rows, facts.row[members], second, images, seed=seed)
         v = name_images(parts, "summarizer_2", data, worst.tolist(), k=k, seed=seed)
         v = v or _phrases_of_rows(evidence, worst)[:40]
         if t and v:
@@ -227,25 +227,6 @@ def _image_vectors(parts: Parts, evidence: Evidence) -> NDArray[np.float32]:
         return parts.image_vectors(evidence.data.images)[0]
     told = _told(parts, evidence.data)
     return parts.text_vectors([". ".join(texts or ()) or "nothing known" for texts in told])
-
-
-def _worst_images(
-    rows: NDArray[np.int64],
-    row_of_member: NDArray[np.int64],
-    score: NDArray[np.float32],
-    images: NDArray[np.float32],
-    *,
-    seed: int,
-) -> NDArray[np.int64]:
-    """The rows of the image cluster whose facts are aligned worst."""
-    known = ~np.isnan(score)
-    lowest = np.full(int(rows.max()) + 1, np.inf, np.float64)
-    np.minimum.at(lowest, row_of_member[known], score[known])
-    usable = rows[np.isfinite(lowest[rows])]
-    if len(usable) < 4:
-        return usable if len(usable) else rows
-    labels = choose_k(images[usable], IMAGE_KS, seed=seed).labels
-    return usable[worst_groups(labels, lowest[usable], least=5)[0]]
 
 
 def _phrases_of_facts(evidence: Evidence, members: NDArray[np.int64], judged: NDArray[np.int64]) -> list[str]:

@@ -76,6 +76,25 @@ def worst_groups(labels: NDArray[np.int64], alignment: NDArray[np.floating], *, 
     return sorted(big, key=lambda g: float(alignment[g].mean()))
 
 
+def worst_images(
+    rows: NDArray[np.int64],
+    row_of_member: NDArray[np.int64],
+    score: NDArray[np.floating],
+    images: NDArray[np.float32],
+    *,
+    seed: int,
+) -> NDArray[np.int64]:
+    """Those of `rows` in the image cluster whose facts, scored NaN where unknown, are aligned worst."""
+    known = ~np.isnan(score)
+    lowest = np.full(int(rows.max()) + 1, np.inf, np.float64)
+    np.minimum.at(lowest, row_of_member[known], score[known])
+    usable = rows[np.isfinite(lowest[rows])]
+    if len(usable) < 4:
+        return usable if len(usable) else rows
+    labels = choose_k(unit(images[usable]), IMAGE_KS, seed=seed).labels
+    return usable[worst_groups(labels, lowest[usable], least=5)[0]]
+
+
 def _stage_two(
     members: Sequence[int] | NDArray[np.int64],
     row_of_fact: NDArray[np.int64],
@@ -87,9 +106,6 @@ def _stage_two(
 ) -> NDArray[np.int64]:
     """Features in the order in which they set the worst aligned image cluster apart."""
     rows = np.unique(row_of_fact[members])
-    lowest = np.full(len(image_vectors), np.inf)
-    np.minimum.at(lowest, row_of_fact[members], alignment[members])
-    grouping = choose_k(unit(image_vectors[rows]), IMAGE_KS, seed=seed)
-    group = rows[worst_groups(grouping.labels, lowest[rows], least=5)[0]]
+    group = worst_images(rows, row_of_fact[members], alignment[members], image_vectors, seed=seed)
     score = log_odds(shown[group].sum(0), len(group), shown.sum(0), len(shown))
     return np.argsort(-score, kind="stable")
