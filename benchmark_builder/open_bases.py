@@ -17,7 +17,9 @@ from symbal_hf.phrases import Vocabulary
 from symbal_hf.tables import CAPTIONS, IDS, BadData, joined, open_rows
 
 
-def scenes_base(folder: Path | None = None, *, rows: int = 4349, size: int = 256, seed: int = 0) -> Base:
+def scenes_base(
+    folder: Path | None = None, *, rows: int = 4349, size: int = 256, seed: int = 0, captions: int | None = None
+) -> Base:
     """Drawn scenes whose objects, boxes and areas are known exactly.
 
     Args:
@@ -25,13 +27,15 @@ def scenes_base(folder: Path | None = None, *, rows: int = 4349, size: int = 256
         rows: how many; the paper's natural base has 4,349.
         size: pixels of a side, >= 64.
         seed: which scenes, and which two of a scene's captions form the caption.
+        captions: another seed for the captions alone.
     """
     if rows < 1 or size < 64:
         raise ValueError(f"rows={rows}, size={size}; scenes need at least 1 row and 64 pixels.")
     folder = folder or cache_folder() / "scenes" / f"v{DRAWING_VERSION}-{rows}-{size}-{seed}"
     with write_scenes(folder, rows, seed=seed, size=size).open(encoding="utf-8") as file:
         scenes = [json.loads(line) for line in file]
-    texts = [caption_and_references(s["captions"], seed=seed, row_id=str(s["image_id"])) for s in scenes]
+    told = seed if captions is None else captions
+    texts = [caption_and_references(s["captions"], seed=told, row_id=str(s["image_id"])) for s in scenes]
     areas = []
     for scene in scenes:
         area: dict[str, float] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 import symbal_hf
 from benchmark_builder.base import Base
 from benchmark_builder.coco_names import natural_vocabulary
+from benchmark_builder.inject import Plan
 from benchmark_builder.open_bases import scenes_base
 from benchmark_builder.pairs import STRATEGIES, pairs_for
 from benchmark_builder.plant import Ground, Planted
@@ -86,6 +87,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=12, help="of a cluster that a summarizer looks at")
     parser.add_argument("--seed", type=int, default=71, help="scenes and settings")
     parser.add_argument("--store", type=Path, help="keep answers here, so that a second run asks nothing")
+    parser.add_argument("--clean-seeds", type=int, default=0, help="captionings with nothing planted, for association")
     parser.add_argument("--only", choices=("association", "paper"))
     args = parser.parse_args()
     base = scenes_base(rows=args.rows, seed=args.seed)
@@ -115,6 +117,20 @@ def main() -> None:
             row.scores.append(score(result, setting, vocabulary))
         right = " ".join(str(int(row.scores[-1]["both@1"])) for row in rows)
         print(f"{number}/{len(settings)} {setting.config}: {right}", flush=True)
+    for row in rows if args.clean_seeds else ():
+        if row.method == "association":
+            none = 0
+            for seed in range(args.clean_seeds):
+                # The same pictures, other captions of theirs.
+                other = scenes_base(rows=args.rows, seed=args.seed, captions=1000 + seed)
+                nothing = Planted(other.captions, (), (), Plan(0, 0, 0.0))
+                data = planted(other, nothing, references=row.references)
+                result = symbal_hf.audit(data, chat=args.chat, chats=chats, store=store, seed=args.seed, **row.parts)
+                none += result.verdict == "none"
+            told = "references" if row.references else "no references"
+            print(f"nothing planted, {row.label}, {told}: verdict none in {none} of {args.clean_seeds}", flush=True)
+    if not settings:
+        return
     print(f"\n| method | references | scorers; summarizers | {' | '.join(HEADS)} |")
     print("|---" * (3 + len(HEADS)) + "|")
     for row in rows:
