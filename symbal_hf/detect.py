@@ -221,8 +221,11 @@ def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, whole
     if beliefs.given_truth:
         absent = (presence[:, t] < 0.5) & judged
         return ErrorRows((stated & absent).astype(np.float64), absent.astype(np.float64), presence)
-    odds = error.share * np.exp(beliefs.log_ratio[:, t].astype(np.float64))
-    false = np.where(stated & judged, odds / (1 - error.share + odds), 0.0)
+    # Of all mentions, not of those inside one feature's rows, where t may have been found out: true mentions elsewhere
+    # would count as false.
+    share = error_share(t, beliefs.log_ratio[stated & judged, t]).share
+    odds = share * np.exp(beliefs.log_ratio[:, t].astype(np.float64))
+    false = np.where(stated & judged, odds / (1 - share + odds), 0.0)
     lacks = np.where(stated, false, 1 - presence[:, t]) * judged
     said = concepts.mentions(without_facts_naming=t)
     return ErrorRows(false, lacks, np.where(said, beliefs.if_stated, presence))
