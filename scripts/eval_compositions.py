@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from benchmark_builder.pairs import STRATEGIES, pairs_for
 from benchmark_builder.plant import Ground, Planted
 from benchmark_builder.settings import Setting, candidates
 from symbal_hf.chat import ChatModel
+from symbal_hf.composition import Composition
 from symbal_hf.data import AuditData, Images
-from symbal_hf.parts import load_chat
+from symbal_hf.parts import Parts, load_chat
 from symbal_hf.phrases import Vocabulary
 from symbal_hf.store import Store
 
@@ -57,14 +59,32 @@ def compositions(chat: str) -> list[Row]:
     return rows
 
 
-def score(result: symbal_hf.AuditResult, setting: Setting, vocabulary: Vocabulary) -> dict[str, bool]:
-    """Whether the first pair names t and v, by the synonyms of the scene world."""
+Judge = Callable[[Sequence[str], str], list[bool]]
+
+
+def by_words(vocabulary: Vocabulary) -> Judge:
+    """Names mean the truth when they are one of its synonyms in the scene world."""
+    return lambda names, truth: [truth in vocabulary.find(name) for name in names]
+
+
+def by_chat(parts: Parts, spec: str) -> Judge:
+    """Names mean the truth when a chat model says so (prompt same_thing); what it does not answer counts as no."""
+
+    def judge(names: Sequence[str], truth: str) -> list[bool]:
+        values = [{"answer": name, "truth": truth} for name in names]
+        return [(answer.yes or 0.0) > 0.5 for answer in parts.ask(spec, "same_thing", values, kind="yes")]
+
+    return judge
+
+
+def score(result: symbal_hf.AuditResult, setting: Setting, judge: Judge) -> dict[str, bool]:
+    """Whether the first pair names t and v."""
     pairs = (*result.findings, *result.suspects)
     if not pairs:
         return dict.fromkeys(HEADS, False)
     first = pairs[0]
-    t = [setting.textual_error in vocabulary.find(name) for name in first.textual_error_candidates[:5]]
-    v = [setting.visual_feature in vocabulary.find(name) for name in first.visual_feature_candidates[:5]]
+    t = judge(first.textual_error_candidates[:5], setting.textual_error)
+    v = judge(first.visual_feature_candidates[:5], setting.visual_feature)
     at = {"t@1": t[0], "t@5": any(t), "v@1": v[0], "v@5": any(v)}
     at |= {"both@1": t[0] and v[0], "both@5": any(t) and any(v)}
     return at | {"found@1": at["both@1"] and result.verdict == "systematic"}
@@ -88,6 +108,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=71, help="scenes and settings")
     parser.add_argument("--store", type=Path, help="keep answers here, so that a second run asks nothing")
     parser.add_argument("--clean-seeds", type=int, default=0, help="captionings with nothing planted, for association")
+    parser.add_argument("--judge", choices=("words", "chat"), default="words", help="who says that a name is right")
     parser.add_argument("--only", choices=("association", "paper"))
     args = parser.parse_args()
     base = scenes_base(rows=args.rows, seed=args.seed)
@@ -97,7 +118,10 @@ def main() -> None:
     settings = settings[: args.settings]
     vocabulary = natural_vocabulary(name for present in base.objects for name in present)
     store = Store(args.store)
+    judge = by_words(vocabulary)
     chats: dict[str, ChatModel] = {args.chat: load_chat(args.chat)}
+    if args.judge == "chat":
+        judge = by_chat(Parts(Composition(chat=args.chat), store, chats=chats), args.chat)
     rows = [row for row in compositions(args.chat) if args.only in (None, row.method)]
     for number, setting in enumerate(settings, 1):
         found = ground.plant(setting.textual_error, setting.visual_feature, setting.strength)
@@ -114,7 +138,7 @@ def main() -> None:
                 seed=args.seed,
                 **row.parts,
             )
-            row.scores.append(score(result, setting, vocabulary))
+            row.scores.append(score(result, setting, judge))
         right = " ".join(str(int(row.scores[-1]["both@1"])) for row in rows)
         print(f"{number}/{len(settings)} {setting.config}: {right}", flush=True)
     for row in rows if args.clean_seeds else ():
