@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from symbal_hf.encoders_base import Place, Source
 
 FROZEN_ELSEWHERE = ("microsoft/maira-2",)  # models that run with an older transformers and their own code only
-GATED = (
-    "google/medgemma-27b-it", "google/medgemma-27b-text-it", "google/medgemma-4b-it",
-    "meta-llama/Llama-3.2-11B-Vision-Instruct", "meta-llama/Llama-3.3-70B-Instruct", "microsoft/maira-2",
-    "CohereLabs/aya-vision-8b",
-)  # fmt: skip
 NO_HALF = "gemma3"  # float16 makes it write nothing or padding
 QWEN_TOKENS = (256, 1280)  # of one image
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")
@@ -67,8 +62,7 @@ def locate(model: str, revision: str | None = None) -> Checkpoint:
     """
     from symbal_hf.encoders_base import find
 
-    with _licence(model):
-        source = find("hf", f"{model}@{revision}" if revision else model, "config.json")
+    source = find("hf", f"{model}@{revision}" if revision else model, "config.json")
     return Checkpoint(source, source.revision or digest(Path(source.model)))
 
 
@@ -214,7 +208,7 @@ def load(checkpoint: Checkpoint, place: Place, *, max_pixels: int | None = None)
     where: dict[str, Any] = {
         "pretrained_model_name_or_path": source.model, "revision": source.revision or "main", "trust_remote_code": False
     }  # fmt: skip
-    with _licence(source.model), loading(source), _told(name):
+    with loading(source), _told(name):
         config = hf.AutoConfig.from_pretrained(**where)
         sees = type(config) in hf.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
         if not sees and type(config) not in hf.MODEL_FOR_CAUSAL_LM_MAPPING:
@@ -267,18 +261,6 @@ def _mend(processor: Any, config: Any, max_pixels: int | None) -> bool:
     most = max(token, max_pixels or QWEN_TOKENS[1] * token)
     images.size = {"shortest_edge": min(QWEN_TOKENS[0] * token, most // 4), "longest_edge": most}
     return True
-
-
-@contextmanager
-def _licence(model: str) -> Iterator[None]:
-    """Says of a model that cannot be had that its terms must be accepted first, where they must."""
-    try:
-        yield
-    except MissingModel as error:
-        if model not in GATED or "licence" in str(error):
-            raise
-        page = f"https://huggingface.co/{model}"
-        raise MissingModel(f"{str(error).rstrip('.')}, after accepting its licence at {page}.") from error
 
 
 @contextmanager

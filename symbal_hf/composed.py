@@ -35,14 +35,17 @@ if TYPE_CHECKING:
     from symbal_hf.parts import Parts
 
 
+Told = Sequence[tuple[str, ...] | None]
+
+
 def gather_composed(
     data: AuditData,
     parts: Parts,
     *,
     vocabulary: Mapping[str, Sequence[str]] | None = None,
     on_bad_row: OnBadRow = "warn",
-) -> tuple[Evidence, NDArray[np.float32]]:
-    """The evidence of a composition, and the alignment (F,) of every fact by its first scorer.
+) -> tuple[Evidence, NDArray[np.float32], Told]:
+    """The evidence of a composition, the alignment (F,) of every fact by its first scorer, what is told of each image.
 
     Whether an image shows a concept is judged by what is told of the image (references, else the captioner's caption,
     else the feature list of the vision-language model), and, where a fact names the concept, by the score of the fact.
@@ -60,14 +63,14 @@ def gather_composed(
     texts = [text for row in told for text in row or ()]
     concepts = find_concepts(facts, vocabulary=known, also=texts, min_rows=max(5, len(data) // 500))
     evidence = _judged(parts, data, concepts, told, score)
-    return evidence, score
+    return evidence, score, told
 
 
 def _judged(
     parts: Parts,
     data: AuditData,
     concepts: Concepts,
-    told: Sequence[tuple[str, ...] | None],
+    told: Told,
     score: NDArray[np.float32],
 ) -> Evidence:
     """Evidence over these concepts."""
@@ -98,7 +101,7 @@ def _judged(
     )
 
 
-def _told(parts: Parts, data: AuditData) -> list[tuple[str, ...] | None]:
+def _told(parts: Parts, data: AuditData) -> Told:
     """What is told of each image: references, a caption by the captioner, or a feature list."""
     texts = image_texts(parts, data)
     if texts is not None:
@@ -136,7 +139,14 @@ def _readable(data: AuditData, on_bad_row: OnBadRow) -> AuditData:
 
 
 def composed_paper_pairs(
-    evidence: Evidence, parts: Parts, score: NDArray[np.float32], *, clusters: int = 5, k: int = 5, seed: int = 0
+    evidence: Evidence,
+    parts: Parts,
+    score: NDArray[np.float32],
+    told: Told,
+    *,
+    clusters: int = 5,
+    k: int = 5,
+    seed: int = 0,
 ) -> tuple[Evidence, list[Pair]]:
     """Candidate pairs by the paper's two stages (section 4, appendix A), the worst aligned fact cluster first.
 
@@ -146,6 +156,7 @@ def composed_paper_pairs(
         evidence: as `gather_composed` made it.
         parts: the models.
         score: (F,) alignment of each fact by scorer_1, NaN where unknown.
+        told: what is told of each image, as `gather_composed` found it.
         clusters: how many of the worst fact clusters go on to stage 2.
         k: how many names are asked for.
         seed: of k-means and of the members that are summarized.
@@ -156,7 +167,7 @@ def composed_paper_pairs(
         return evidence, []
     vectors = parts.text_vectors([facts.text[f] for f in judged])
     labels = choose_k(vectors, FACT_KS, seed=seed).labels
-    images = _image_vectors(parts, evidence)
+    images = _image_vectors(parts, evidence, told)
     found: list[tuple[list[str], list[str]]] = []
     for group in worst_groups(labels, score[judged], least=MIN_FACTS)[:clusters]:
         members = judged[group]
@@ -170,7 +181,7 @@ def composed_paper_pairs(
         if t and v:
             found.append((t, v))
     names = [name for t, v in found for name in (*t, *v)]
-    evidence = _with_names(evidence, parts, score, names)
+    evidence = _with_names(evidence, parts, score, told, names)
     return evidence, _pairs(evidence, found, tried=clusters)
 
 
@@ -205,7 +216,9 @@ def _own(name: str, known: Container[str]) -> str:
     return " ".join([*words[:-1], singular(words[-1])])
 
 
-def _with_names(evidence: Evidence, parts: Parts, score: NDArray[np.float32], names: Sequence[str]) -> Evidence:
+def _with_names(
+    evidence: Evidence, parts: Parts, score: NDArray[np.float32], told: Told, names: Sequence[str]
+) -> Evidence:
     """The evidence with these names among its concepts."""
     concepts = evidence.concepts
     known = set(concepts.names)
@@ -218,14 +231,13 @@ def _with_names(evidence: Evidence, parts: Parts, score: NDArray[np.float32], na
     rows, columns = np.array(at, np.int64).reshape(-1, 2).T
     extra = sparse.csr_matrix((np.ones(len(at), np.float32), (rows, columns)), shape=(len(concepts.facts), len(new)))
     wider = Concepts((*concepts.names, *new), sparse.hstack([concepts.by_fact, extra]).tocsr(), concepts.facts)
-    return _judged(parts, evidence.data, wider, _told(parts, evidence.data), score)
+    return _judged(parts, evidence.data, wider, told, score)
 
 
-def _image_vectors(parts: Parts, evidence: Evidence) -> NDArray[np.float32]:
+def _image_vectors(parts: Parts, evidence: Evidence, told: Told) -> NDArray[np.float32]:
     """(N, D) of the images, or of what is told of them where there are none."""
     if evidence.data.images is not None:
         return parts.image_vectors(evidence.data.images)[0]
-    told = _told(parts, evidence.data)
     return parts.text_vectors([". ".join(texts or ()) or "nothing known" for texts in told])
 
 

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
-GATED = ("google/medsiglip", "facebook/dinov3")  # repositories that hand out weights to who accepted their terms
+# Repositories that hand out weights to who accepted their terms, by how their names begin.
+GATED = (
+    "google/medsiglip", "facebook/dinov3", "google/medgemma-", "meta-llama/Llama-3.2-11B-Vision-Instruct",
+    "meta-llama/Llama-3.3-70B-Instruct", "microsoft/maira-2", "CohereLabs/aya-vision-8b",
+)  # fmt: skip
 PARTS = (".json", ".safetensors", ".txt", ".model")  # files of a model's folder that change its vectors
 DTYPES = ("float32", "bfloat16", "float16")
 

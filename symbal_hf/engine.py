@@ -133,11 +133,11 @@ def audit(
             chats=dict(chats or {}), concurrency=concurrency, members=members, device=device, dtype=dtype,
             device_map=device_map, progress=progress,
         )  # fmt: skip
-        evidence, score = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
+        evidence, score, told = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
         if method == "association":
             pairs = association_pairs(evidence)
         else:
-            evidence, pairs = composed_paper_pairs(evidence, parts, score, seed=seed)
+            evidence, pairs = composed_paper_pairs(evidence, parts, score, told, seed=seed)
         models = parts.provenance()
     provenance = {
         "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": preset, "method": method,
