@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import symbal_hf
 from benchmark_builder.base import Base
@@ -32,12 +33,12 @@ class Row:
 
     label: str
     method: str
-    parts: dict[str, str]
+    parts: dict[str, Any]
     references: bool = False
     scores: list[dict[str, bool]] = field(default_factory=list)
 
 
-def compositions(chat: str) -> list[Row]:
+def compositions(chat: ChatModel) -> list[Row]:
     """The compositions that are compared; each asks the same chat model."""
     look = {"scorer_1": "vision-language", "scorer_2": "vision-language"}
     read = {"scorer_1": "text-only", "scorer_2": "text-only", "captioner": chat}
@@ -119,10 +120,10 @@ def main() -> None:
     vocabulary = natural_vocabulary(name for present in base.objects for name in present)
     store = Store(args.store)
     judge = by_words(vocabulary)
-    chats: dict[str, ChatModel] = {args.chat: load_chat(args.chat)}
+    chat = load_chat(args.chat)
     if args.judge == "chat":
-        judge = by_chat(Parts(Composition(chat=args.chat), store, chats=chats), args.chat)
-    rows = [row for row in compositions(args.chat) if args.only in (None, row.method)]
+        judge = by_chat(Parts(Composition(chat=args.chat), store, objects={args.chat: chat}), args.chat)
+    rows = [row for row in compositions(chat) if args.only in (None, row.method)]
     for number, setting in enumerate(settings, 1):
         found = ground.plant(setting.textual_error, setting.visual_feature, setting.strength)
         assert isinstance(found, Planted)
@@ -131,8 +132,7 @@ def main() -> None:
             result = symbal_hf.audit(
                 data,
                 method=row.method,
-                chat=args.chat,
-                chats=chats,
+                chat=chat,
                 members=args.members,
                 store=store,
                 seed=args.seed,
@@ -149,7 +149,7 @@ def main() -> None:
                 other = scenes_base(rows=args.rows, seed=args.seed, captions=1000 + seed)
                 nothing = Planted(other.captions, (), (), Plan(0, 0, 0.0))
                 data = planted(other, nothing, references=row.references)
-                result = symbal_hf.audit(data, chat=args.chat, chats=chats, store=store, seed=args.seed, **row.parts)
+                result = symbal_hf.audit(data, chat=chat, store=store, seed=args.seed, **row.parts)
                 none += result.verdict == "none"
             told = "references" if row.references else "no references"
             print(f"nothing planted, {row.label}, {told}: verdict none in {none} of {args.clean_seeds}", flush=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from symbal_hf.concepts import Concepts
     from symbal_hf.encode import LiteVision
 
-ScorerName = Literal["embedding", "reference", "objects", "text-only", "vision-language"]
+ScorerName = Literal["embedding", "reference", "objects", "text-only", "vision-language", "object"]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 Columns = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 SURE = 0.999  # what a given list of objects is worth: labels are not free of errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,9 +75,7 @@ def _judged(
 ) -> Evidence:
     """Evidence over these concepts."""
     kind, _ = split_part(parts.composition.scorer_1)
-    scorer: ScorerName = (
-        "embedding" if kind == "embedding" else "text-only" if kind == "text-only" else "vision-language"
-    )
+    scorer = cast(ScorerName, kind)
     several = sum(len(row or ()) > 1 for row in told) > 0.5 * len(told)
     references = data.references is not None and any(data.references)
     judge: Judge
@@ -111,7 +109,7 @@ def _told(parts: Parts, data: AuditData) -> Told:
         if split_part(getattr(parts.composition, part))[0] == "vision-language"
     ]  # fmt: skip
     spec = parts.composition.chat_of(looking[0]) if looking else None
-    if data.images is not None and split_part(parts.composition.scorer_1)[0] == "embedding":
+    if data.images is not None and split_part(parts.composition.scorer_1)[0] in ("embedding", "object"):
         return [None] * len(data)  # the encoder itself is asked
     if spec is None or data.images is None:
         raise BadData(

@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args
 
 from symbal_hf.tables import BadData
 
-ScorerKind = Literal["embedding", "text-only", "vision-language"]
-SummarizerKind = Literal["phrases", "text-only", "vision-language"]
+ScorerKind = Literal["embedding", "text-only", "vision-language", "object"]
+SummarizerKind = Literal["phrases", "text-only", "vision-language", "object"]
 SCORERS: tuple[ScorerKind, ...] = get_args(ScorerKind)
 SUMMARIZERS: tuple[SummarizerKind, ...] = get_args(SummarizerKind)
-CHATS = ("hf", "openai", "file")
+CHATS = ("hf", "openai", "file", "object")
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Composition:
         captioner: captions of images where no references are: a CHAT model, "file:captions.jsonl", or None.
         chat: the CHAT model of every scorer and summarizer that names none: "hf:MODEL[@revision]" (in process) or
             "openai:URL#MODEL" (a server).
+
+    "object:NAME" stands for a part that the caller gave as an object; see `symbal_hf.parts.named`.
     """
 
     text_encoder: str = "lite"
@@ -152,9 +154,11 @@ def load_preset(name: str | Path) -> Preset:
     return Preset(path.stem if path.suffix else str(name), str(data.get("about", "")), composition, models)
 
 
-def choose_composition(preset: str | Path, **parts: str | None) -> Composition | None:
+def choose_composition(preset: str | Path | Preset, **parts: str | None) -> Composition | None:
     """The composition of `preset` with other parts where given; None for the lite preset as it ships."""
     given = {name: value for name, value in parts.items() if value is not None}
+    if isinstance(preset, Preset):
+        return preset.composition.with_parts(**given)
     if preset == "lite":
         return Composition(**given) if given else None
     return load_preset(preset).composition.with_parts(**given)

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from symbal_hf.composed import composed_paper_pairs, gather_composed
-from symbal_hf.composition import choose_composition
+from symbal_hf.composition import Preset, choose_composition
 from symbal_hf.conclude import conclude
 from symbal_hf.data import AuditData, OnBadRow, load_data, load_vocabulary
 from symbal_hf.detect import Pair, associate, rank_errors
 from symbal_hf.embed import Progress, quiet
 from symbal_hf.evidence import Evidence, Scorer, gather
 from symbal_hf.findings import AuditResult
-from symbal_hf.parts import Parts
+from symbal_hf.parts import Parts, named
 from symbal_hf.prompts import Prompts
 from symbal_hf.store import Store
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from symbal_hf.chat import ChatModel
+    from symbal_hf.encoders import ImageEncoder, TextEncoder
 
 Method = Literal["association", "paper"]
 
@@ -34,9 +35,10 @@ Method = Literal["association", "paper"]
 def audit(
     source: AuditData | Dataset | Iterable[Mapping[str, Any]] | str | Path,
     *,
-    preset: str = "lite",
+    preset: str | Path | Preset = "lite",
     method: Method = "association",
-    scorer: Scorer = "auto",
+    scorer: Scorer | str | Any = "auto",
+    summarizer: str | Any | None = None,
     image_column: str | None = None,
     caption_column: str | None = None,
     reference_column: str | None = None,
@@ -51,21 +53,20 @@ def audit(
     min_rate: float = 0.05,
     seed: int = 0,
     on_bad_row: OnBadRow = "warn",
-    text_encoder: str | None = None,
-    image_encoder: str | None = None,
-    scorer_1: str | None = None,
-    scorer_2: str | None = None,
-    summarizer_1: str | None = None,
-    summarizer_2: str | None = None,
-    captioner: str | None = None,
-    chat: str | None = None,
+    text_encoder: str | TextEncoder | None = None,
+    image_encoder: str | ImageEncoder | None = None,
+    scorer_1: str | Any | None = None,
+    scorer_2: str | Any | None = None,
+    summarizer_1: str | Any | None = None,
+    summarizer_2: str | Any | None = None,
+    captioner: str | ChatModel | None = None,
+    chat: str | ChatModel | None = None,
     prompts: str | Path | None = None,
     concurrency: int = 32,
     members: int = 60,
     device: str = "auto",
     dtype: str = "auto",
     device_map: str | None = None,
-    chats: Mapping[str, ChatModel] | None = None,
     store: Store | None = None,
     progress: Progress = quiet,
 ) -> AuditResult:
@@ -76,7 +77,9 @@ def audit(
             returned, to which the options of reading no longer apply.
         preset: a named composition of models, or a YAML file; "lite" runs on a CPU without a network.
         method: "association" (over all images) or "paper" (the two stages of the paper, section 4).
-        scorer: what captions are checked against; "auto" takes objects, else references, else the images.
+        scorer: what captions are checked against: "objects", "reference", "embedding" of the lite preset ("auto" takes
+            the first for which the source has a column); any other scorer takes both stages, as scorer_1 and scorer_2.
+        summarizer: names t and v, as summarizer_1 and summarizer_2.
         image_column: and the other columns: found by their usual names when not given.
         image_root: the folder that image paths are relative to and must stay inside; the source's own by default.
         join: a second table whose columns are added by id.
@@ -88,24 +91,29 @@ def audit(
         min_rate: a finding needs at least this error rate in the rows with v, in [0, 1].
         seed: of every random choice.
         on_bad_row: "error" stops at a bad row, "warn" and "skip" leave it out and count it.
-        text_encoder: and the other parts: take the place of the preset's; see `symbal_hf.composition.Composition`.
+        text_encoder: and the other parts: take the place of the preset's, by name (`symbal_hf.composition.Composition`)
+            or as objects (`symbal_hf.parts.named`).
         prompts: folder whose NAME.jinja take the place of the packaged prompts.
         concurrency: questions in flight to one server.
         members: of a cluster that a summarizer looks at, at most.
         device: and `dtype`, `device_map`: where models of this process run; see `symbal_hf.parts.Parts`.
-        chats: chat models as objects, by the specs that parts name.
         store: where embeddings and answers are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
 
     Raises:
         BadData: nothing to audit, or (policy "error") a bad row.
     """
-    changed = {
-        "text_encoder": text_encoder, "image_encoder": image_encoder, "scorer_1": scorer_1, "scorer_2": scorer_2,
-        "summarizer_1": summarizer_1, "summarizer_2": summarizer_2, "captioner": captioner, "chat": chat,
+    lite_scorer = cast(Scorer, scorer if isinstance(scorer, str) and scorer in get_args(Scorer) else "auto")
+    every = None if lite_scorer == scorer else scorer  # an encoder or function is no name, and takes both stages
+    given: dict[str, Any] = {
+        "text_encoder": text_encoder, "image_encoder": image_encoder,
+        "scorer_1": every if scorer_1 is None else scorer_1, "scorer_2": every if scorer_2 is None else scorer_2,
+        "summarizer_1": summarizer if summarizer_1 is None else summarizer_1,
+        "summarizer_2": summarizer if summarizer_2 is None else summarizer_2, "captioner": captioner, "chat": chat,
     }  # fmt: skip
+    changed, objects = named(given)
     composition = choose_composition(preset, **changed)
-    if composition is not None and scorer != "auto":
+    if composition is not None and lite_scorer != "auto":
         raise ValueError(f"scorer={scorer!r} is of the lite preset; with other models give scorer_1 and scorer_2.")
     if method not in ("association", "paper"):
         raise ValueError(f"no method {method!r}; available: 'association', 'paper'.")
@@ -124,13 +132,15 @@ def audit(
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     models: dict[str, Any]
     if composition is None:
-        evidence = gather(data, scorer=scorer, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row)
+        evidence = gather(
+            data, scorer=lite_scorer, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row
+        )
         pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
         models = _models(evidence)
     else:
         parts = Parts(
             composition, store or Store(), prompts=Prompts(None if prompts is None else Path(prompts)),
-            chats=dict(chats or {}), concurrency=concurrency, members=members, device=device, dtype=dtype,
+            objects=objects, concurrency=concurrency, members=members, device=device, dtype=dtype,
             device_map=device_map, progress=progress,
         )  # fmt: skip
         evidence, score, told = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
@@ -139,8 +149,9 @@ def audit(
         else:
             evidence, pairs = composed_paper_pairs(evidence, parts, score, told, seed=seed)
         models = parts.provenance()
+    name = preset.name if isinstance(preset, Preset) else str(preset)
     provenance = {
-        "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": preset, "method": method,
+        "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": name, "method": method,
         "scorer": evidence.beliefs.scorer, "source": data.source, "seed": seed, "top_k": top_k, "tau": tau,
         "alpha": alpha, "min_rate": min_rate, "limit": limit, "on_bad_row": on_bad_row, "models": models,
     }  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from symbal_hf.ask import Asking, Ledger, ask
 from symbal_hf.chat import Answer, ChatModel, Message
-from symbal_hf.composition import Composition, split_part
+from symbal_hf.composition import CHATS, Composition, split_part
 from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
 from symbal_hf.prompts import PromptName, Prompts
 from symbal_hf.store import Store
@@ -35,7 +35,8 @@ class Parts:
         store: where vectors and answers are kept.
         prompts: what chat models are asked.
         ledger: who was asked how much.
-        chats: chat models by spec, as objects; the others are loaded by their specs.
+        objects: models given as objects, by spec, and functions by the part that they play (see `named`); other
+            models are loaded by their specs.
         concurrency: questions in flight to one server.
         members: of a cluster that a summarizer looks at, at most; more change the most frequent names no further.
         device: where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps".
@@ -48,7 +49,7 @@ class Parts:
     store: Store
     prompts: Prompts = field(default_factory=Prompts)
     ledger: Ledger = field(default_factory=Ledger)
-    chats: dict[str, ChatModel] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
     concurrency: int = 32
     members: int = 60
     device: str = "auto"
@@ -58,11 +59,17 @@ class Parts:
 
     def chat(self, spec: str) -> ChatModel:
         """The chat model of this spec."""
-        if spec not in self.chats:
-            self.chats[spec] = load_chat(
+        if spec not in self.objects:
+            self.objects[spec] = load_chat(
                 spec, concurrency=self.concurrency, device=self.device, dtype=self.dtype, device_map=self.device_map
             )
-        return self.chats[spec]
+        return self.objects[spec]
+
+    def function(self, part: str) -> Any:
+        """The caller's function that plays scorer or summarizer `part`."""
+        if part not in self.objects:
+            raise BadData(f"{part}={getattr(self.composition, part)!r} was a function of the caller's; give it again.")
+        return self.objects[part]
 
     def ask(
         self,
@@ -128,10 +135,10 @@ class Parts:
         """The encoder of images and texts that scorer `part` compares them by."""
         from symbal_hf.encoders import load_joint_encoder
 
-        _, spec = split_part(getattr(self.composition, part))
-        spec = spec or self.composition.image_encoder
+        kind, spec = split_part(getattr(self.composition, part))
+        spec = (spec if kind == "embedding" else None) or self.composition.image_encoder
         if spec not in self._joint:
-            self._joint[spec] = load_joint_encoder(spec, **self._place(spec))
+            self._joint[spec] = self.objects.get(spec) or load_joint_encoder(spec, **self._place(spec))
         return self._joint[spec]
 
     @cached_property
@@ -143,14 +150,14 @@ class Parts:
         from symbal_hf.encoders import load_text_encoder
 
         spec = self.composition.text_encoder
-        return load_text_encoder(spec, **self._place(spec))
+        return self.objects.get(spec) or load_text_encoder(spec, **self._place(spec))
 
     @cached_property
     def _image_encoder(self) -> Any:
         from symbal_hf.encoders import load_image_encoder
 
         spec = self.composition.image_encoder
-        return load_image_encoder(spec, **self._place(spec))
+        return self.objects.get(spec) or load_image_encoder(spec, **self._place(spec))
 
     def _place(self, spec: str) -> dict[str, Any]:
         """Where this encoder runs: the lite ones stay on the CPU, and only transformers' own can be spread."""
@@ -170,6 +177,57 @@ class Parts:
 
         hashes = {one for group in self.ledger.prompts.values() for one in group}
         return [name for name in PROMPTS if self.prompts.hash(name) in hashes]
+
+
+def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, Any]]:
+    """Parts of which some are objects: what a `Composition` calls each, and the objects as `Parts.objects` has them.
+
+    Args:
+        given: part -> spec, object or None. A chat model (`symbal_hf.chat.ChatModel`) may be any part but an encoder;
+            as a scorer it looks at images, as the first summarizer it reads, as the second it looks. An encoder
+            (`symbal_hf.encoders`) may be an encoder, or a scorer if it joins images and texts. A function may be a
+            scorer, `f(images, facts)` -> alignment of each pair in [0, 1] or None, or a summarizer, `f(texts)` ->
+            names of what they share, best first.
+
+    Raises:
+        BadData: an object that cannot play its part.
+    """
+    specs: dict[str, str | None] = {}
+    objects: dict[str, Any] = {}
+    for part, value in given.items():
+        if value is None or isinstance(value, str):
+            specs[part] = value
+            continue
+        kind = _kind(part, value)
+        name = str(getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__))
+        if kind == "object":
+            specs[part], objects[part] = f"object:{name}", value
+            continue
+        if not part.endswith("_encoder") and kind != "embedding" and name.partition(":")[0] not in CHATS:
+            name = f"object:{name}"
+        specs[part], objects[name] = (f"{kind}:{name}" if kind else name), value
+    return specs, objects
+
+
+def _kind(part: str, value: Any) -> str:
+    """What goes before the name of this object in the spec of `part`; raises where it cannot play it."""
+    role = part.rstrip("_12")
+    chat = hasattr(value, "generate") and hasattr(value, "probability_of_yes")
+    sees, reads = hasattr(value, "encode_pixels"), hasattr(value, "encode")
+    if role in ("scorer", "summarizer") and chat:
+        return "text-only" if part == "summarizer_1" else "vision-language"
+    if role == "scorer" and sees and reads:
+        return "embedding"
+    if (role in ("chat", "captioner") and chat) or (part == "text_encoder" and reads) or (
+        part == "image_encoder" and sees
+    ):  # fmt: skip
+        return ""
+    if role in ("scorer", "summarizer") and callable(value):
+        return "object"
+    able = {"scorer": "a chat model, an encoder of images and texts, or a function of (images, facts)",
+            "summarizer": "a chat model or a function of texts"}  # fmt: skip
+    need = able.get(role, "an encoder with encode or encode_pixels" if "encoder" in part else "a chat model")
+    raise BadData(f"{part}={type(value).__name__} object; give a name, or {need}.")
 
 
 def load_chat(
@@ -192,6 +250,8 @@ def load_chat(
         url, _, model = rest.rpartition("#")
         if url and model:
             return ServerModel(model, base_url=url, concurrency=concurrency)
+    if kind == "object":
+        raise BadData(f"chat model {spec!r} was an object of the caller's; give it again.")
     raise BadData(f"chat model {spec!r}; give hf:MODEL[@revision] or openai:http://HOST:PORT/v1#MODEL.")
 
 

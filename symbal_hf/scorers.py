@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 
 from symbal_hf.composition import split_part
 from symbal_hf.embed import embed_images, embed_texts
+from symbal_hf.images import decode
 from symbal_hf.tables import BadData, open_rows
 
 if TYPE_CHECKING:
     from symbal_hf.data import AuditData
     from symbal_hf.facts import Facts
     from symbal_hf.parts import Parts
+
+
+PAIRS = 64  # images and facts that a function of the caller's gets at once
 
 
 def score_facts(
@@ -39,6 +43,8 @@ def score_facts(
     kind, _ = split_part(getattr(parts.composition, part))
     if kind == "embedding":
         return _cosines(parts, part, data, facts, which)
+    if kind == "object":
+        return _by_function(parts, part, data, facts, which)
     spec = parts.composition.chat_of(part)
     assert spec is not None  # a composition without one cannot be made
     texts = [facts.text[f] for f in which]
@@ -80,6 +86,28 @@ def _cosines(parts: Parts, part: str, data: AuditData, facts: Facts, which: NDAr
     cosine = (texts * images[facts.row[which]]).sum(1)
     unread = np.isin(facts.row[which], list(bad))
     return np.where(unread, np.nan, (1 + cosine) / 2).astype(np.float32)
+
+
+def _by_function(
+    parts: Parts, part: str, data: AuditData, facts: Facts, which: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """What the caller's function says, a few pairs at a time, since images are large."""
+    if data.images is None:
+        raise BadData(f"{part} is a function of images and facts, and the source has no images.")
+    function, out = parts.function(part), np.full(len(which), np.nan, np.float32)
+    for start in parts.progress(range(0, len(which), PAIRS), "scores", -(-len(which) // PAIRS)):
+        chosen = which[start : start + PAIRS]
+        shown = {int(row): decode(data.images.encoded(int(row))) for row in np.unique(facts.row[chosen])}
+        said = list(function([shown[int(facts.row[f])] for f in chosen], [facts.text[f] for f in chosen]))
+        scores = np.array([np.nan if s is None else s for s in said], np.float32)
+        if len(said) != len(chosen) or ((scores < 0) | (scores > 1)).any():
+            raise BadData(
+                f"{part} gave {len(said)} scores for {len(chosen)} pairs"
+                + (f", between {np.nanmin(scores):g} and {np.nanmax(scores):g}" if len(said) else "")
+                + "; it must give one in [0, 1], or None, for each."
+            )
+        out[start : start + PAIRS] = scores
+    return out
 
 
 def image_texts(parts: Parts, data: AuditData) -> list[tuple[str, ...]] | None:

@@ -24,10 +24,12 @@ def name_facts(parts: Parts, part: str, texts: Sequence[str], *, k: int = 5, see
 
     The model lists the features of each fact and then says which are listed most often.
     """
+    chosen = _sample(sorted(texts), parts.members, seed)
+    if split_part(getattr(parts.composition, part))[0] == "object":
+        return _by_function(parts, part, chosen, k=k)
     spec = parts.composition.chat_of(part)
     if spec is None:
         return []
-    chosen = _sample(sorted(texts), parts.members, seed)
     answers = parts.ask(spec, "features_of_text", [{"text": text} for text in chosen], kind="text")
     listed = [features(answer.text) for answer in answers if answer.text is not None]
     return most_frequent(parts, spec, [names for names in listed if names], k=k)
@@ -51,16 +53,18 @@ def name_images(
     """
     kind, _ = split_part(getattr(parts.composition, part))
     spec = parts.composition.chat_of(part)
-    if spec is None:
+    if spec is None and kind != "object":
         return []
     chosen = _sample(sorted(int(row) for row in rows), parts.members, seed)
-    if kind == "vision-language":
+    if spec is not None and kind == "vision-language":
         found = image_features(parts, spec, data, chosen)
         return most_frequent(parts, spec, [names for names in found if names], k=k)
     told = image_texts(parts, data)
     if told is None:
-        raise BadData(f"{part}=text-only reads captions of images; give references or a captioner.")
+        raise BadData(f"{part}={kind} reads captions of images; give references or a captioner.")
     texts = [" ".join(told[row]) for row in chosen if told[row]]
+    if spec is None:
+        return _by_function(parts, part, texts, k=k)
     answers = parts.ask(spec, "features_of_text", [{"text": text} for text in texts], kind="text")
     listed = [features(answer.text) for answer in answers if answer.text is not None]
     return most_frequent(parts, spec, [names for names in listed if names], k=k)
@@ -85,6 +89,14 @@ def most_frequent(parts: Parts, spec: str, lists: Sequence[Sequence[str]], *, k:
     said = features(answer.text) if answer.text is not None else None
     ranked = sorted(counted, key=lambda name: (-counted[name], name))
     return list(dict.fromkeys([*(name for name in said or () if name in counted), *ranked]))[:k]
+
+
+def _by_function(parts: Parts, part: str, texts: Sequence[str], *, k: int) -> list[str]:
+    """Names by the caller's function, each once."""
+    said = parts.function(part)(list(texts))
+    if isinstance(said, str) or not all(isinstance(name, str) for name in said):
+        raise BadData(f"{part} gave {said!r}; it must give a list of names, best first.")
+    return list(dict.fromkeys(name.strip().lower() for name in said if name.strip()))[:k]
 
 
 def _sample(items: Sequence[T], n: int, seed: int) -> list[T]:

@@ -51,7 +51,7 @@ def planted(base, t="bench", v="car", strength=0.6, *, references=False) -> tupl
 
 
 def parts_with(oracle, folder, **parts) -> Parts:
-    return Parts(Composition(chat=CHAT, **parts), Store(folder / "store.sqlite"), chats={CHAT: oracle})
+    return Parts(Composition(chat=CHAT, **parts), Store(folder / "store.sqlite"), objects={CHAT: oracle})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,10 @@ def test_an_answer_that_is_none_is_a_third_state(base, tmp_path):
 ])  # fmt: skip
 def test_association_names_the_planted_pair_whatever_looks_at_the_images(base, store, composition):
     data, _ = planted(base)
-    result = symbal_hf.audit(data, chat=CHAT, chats={CHAT: Oracle(base, miss=0.05)}, store=store, **composition)
+    oracle = Oracle(base, miss=0.05)
+    if "captioner" in composition:
+        composition = composition | {"captioner": oracle}
+    result = symbal_hf.audit(data, chat=oracle, store=store, **composition)
     first = result.findings[0]
     assert result.verdict == "systematic"
     assert (first.textual_error, first.visual_feature) == ("bench", "car")
@@ -111,7 +114,7 @@ def test_association_names_the_planted_pair_whatever_looks_at_the_images(base, s
 def test_a_true_mention_is_no_error_however_false_the_others_are(base, store, t, v, strength):
     """Nearly all mentions beside v are false; those elsewhere, which the model calls true, must not be counted."""
     data, found = planted(base, t, v, strength)
-    result = symbal_hf.audit(data, chat=CHAT, chats={CHAT: Oracle(base)}, store=store)
+    result = symbal_hf.audit(data, chat=Oracle(base), store=store)
     first = result.findings[0]
     assert (first.textual_error, first.visual_feature) == (t, v)
     lies = {data.ids[row] for row in found.rows}
@@ -122,7 +125,7 @@ def test_a_true_mention_is_no_error_however_false_the_others_are(base, store, t,
 def test_association_works_from_references_by_text_alone(base, store):
     data, _ = planted(base, strength=0.9, references=True)
     data = AuditData(data.ids, data.captions, data.references, None, None, (), "text")
-    result = symbal_hf.audit(data, chat=CHAT, scorer_1="text-only", chats={CHAT: Oracle(base)}, store=store)
+    result = symbal_hf.audit(data, chat=Oracle(base), scorer_1="text-only", store=store)
     assert (result.findings[0].textual_error, result.findings[0].visual_feature) == ("bench", "car")
 
 
@@ -130,10 +133,10 @@ def test_association_works_from_references_by_text_alone(base, store):
                                          ("text-only", "text-only")])  # fmt: skip
 def test_the_paper_s_two_stages_name_t_with_every_summarizer(base, store, summarizers):
     data, _ = planted(base, strength=0.9)
+    oracle = Oracle(base)
     result = symbal_hf.audit(
-        data, method="paper", chat=CHAT, summarizer_1=summarizers[0], summarizer_2=summarizers[1],
-        captioner=CHAT if summarizers[1] == "text-only" else None, chats={CHAT: Oracle(base)},
-        store=store,
+        data, method="paper", chat=oracle, summarizer_1=summarizers[0], summarizer_2=summarizers[1],
+        captioner=oracle if summarizers[1] == "text-only" else None, store=store,
     )  # fmt: skip
     first = (result.findings + result.suspects)[0]
     assert first.textual_error == "bench"
@@ -162,8 +165,7 @@ def test_clean_captions_get_the_verdict_none(base, store):
     rows = [{"id": i, "image": str(image), "caption": caption}
             for i, image, caption in zip(base.ids, base.images, base.captions, strict=True)]  # fmt: skip
     result = symbal_hf.audit(
-        rows, image_root="/", chat=CHAT, scorer_1="vision-language", chats={CHAT: Oracle(base, miss=0.05)},
-        store=store,
+        rows, image_root="/", chat=Oracle(base, miss=0.05), scorer_1="vision-language", store=store
     )  # fmt: skip
     assert result.verdict == "none"
 
@@ -172,7 +174,7 @@ def test_a_second_audit_asks_nothing_and_finds_the_same(base, tmp_path):
     data, _ = planted(base)
     oracle, results = Oracle(base, miss=0.05), []
     for _ in range(2):
-        results.append(symbal_hf.audit(data, chat=CHAT, chats={CHAT: oracle}, store=Store(tmp_path / "s.sqlite")))
+        results.append(symbal_hf.audit(data, chat=oracle, store=Store(tmp_path / "s.sqlite")))
         asked = oracle.asked
         oracle.asked = 0
     assert asked == 0
@@ -184,10 +186,9 @@ def test_a_second_audit_asks_nothing_and_finds_the_same(base, tmp_path):
 def test_nothing_of_images_prompts_or_keys_is_in_the_findings(base, tmp_path, monkeypatch):
     monkeypatch.setenv("SYMBAL_API_KEY", "sk-secret")
     data, _ = planted(base)
-    result = symbal_hf.audit(
-        data, chat="openai:http://me:sk-secret@host/v1#model", store=Store(tmp_path / "s.sqlite"),
-        chats={"openai:http://me:sk-secret@host/v1#model": Oracle(base)},
-    )  # fmt: skip
+    monkeypatch.setattr("symbal_hf.parts.load_chat", lambda *_, **__: Oracle(base))
+    spec = "openai:http://me:sk-secret@host/v1#model"
+    result = symbal_hf.audit(data, chat=spec, store=Store(tmp_path / "s.sqlite"))
     text = json.dumps(result.provenance)
     assert "sk-secret" not in text and "one digit" not in text
     assert {"fact_of_image", "features_of_image"} == set(result.provenance["models"]["prompts"])
@@ -274,11 +275,11 @@ def test_numbers_and_devices_reach_the_models(tmp_path):
 def test_audits_that_cannot_be_made_say_why(base, tmp_path):
     data, _ = planted(base)
     text = AuditData(data.ids, data.captions, None, None, None, (), "text")
-    store, chats = Store(tmp_path / "s.sqlite"), {CHAT: Oracle(base)}
+    store, oracle = Store(tmp_path / "s.sqlite"), Oracle(base)
     with pytest.raises(BadData, match="nothing tells what the images show"):
-        symbal_hf.audit(text, chat=CHAT, chats=chats, store=store)
+        symbal_hf.audit(text, chat=oracle, store=store)
     with pytest.raises(BadData, match="give references, a captioner, or a vision-language scorer"):
-        symbal_hf.audit(data, chat=CHAT, scorer_1="text-only", chats=chats, store=store, scorer_2="text-only")
+        symbal_hf.audit(data, chat=oracle, scorer_1="text-only", store=store, scorer_2="text-only")
     with pytest.raises(ValueError, match="scorer='objects' is of the lite preset"):
         symbal_hf.audit(data, chat=CHAT, scorer="objects", store=store)
     with pytest.raises(BadData, match="no preset 'huge'; available: lite, paper-medical, paper-natural, small"):

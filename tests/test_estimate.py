@@ -35,7 +35,7 @@ def test_no_audit_asks_more_than_was_estimated(data, tmp_path, method):
     base, rows = data
     parts = {"chat": "hf:oracle", "summarizer_1": "text-only", "summarizer_2": "vision-language"}
     oracle = Oracle(base)
-    symbal_hf.audit(rows, method=method, chats={"hf:oracle": oracle}, store=Store(tmp_path / "s.sqlite"), **parts)
+    symbal_hf.audit(rows, method=method, store=Store(tmp_path / "s.sqlite"), **(parts | {"chat": oracle}))
     told = estimate(rows, Composition(**parts), method=method)
     most = sum(one.calls for one in told.asked)
     assert oracle.asked <= most

@@ -18,7 +18,6 @@ from symbal_hf.prompts import Prompts
 from symbal_hf.store import Store
 
 MODEL = Path(__file__).parent / "assets" / "scene_mllm"
-CHAT = f"hf:{MODEL}"
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +41,12 @@ def data(base):
 
 
 @pytest.mark.parametrize(
-    "parts", [{"scorer_1": "vision-language"}, {"scorer_1": "text-only", "captioner": CHAT}], ids=["looks", "reads"]
+    "parts", [{"scorer_1": "vision-language"}, {"scorer_1": "text-only", "captioner": "same"}], ids=["looks", "reads"]
 )
 def test_association_finds_the_planted_pair(data, local, tmp_path_factory, parts):
     store = Store(tmp_path_factory.mktemp("store") / "s.sqlite")
-    result = symbal_hf.audit(data, chat=CHAT, chats={CHAT: local}, store=store, **parts)
+    captioner = local if "captioner" in parts else None
+    result = symbal_hf.audit(data, store=store, **(parts | {"chat": local, "captioner": captioner}))
     first = result.findings[0]
     assert (first.textual_error, first.visual_feature, result.verdict) == ("bench", "car", "systematic")
     calls = result.provenance["models"]["calls"]
