@@ -5,12 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from symbal_hf.benchmark import register_name
+from symbal_hf.names import register_names
 
 if TYPE_CHECKING:
     from symbal_hf.benchmark import load_setting
     from symbal_hf.engine import audit
     from symbal_hf.findings import AuditResult, Example, Finding, Skipped, load_result
+    from symbal_hf.metrics import metric
+    from symbal_hf.pipelines import SymbalConfig, SymbalModel, SymbalPipeline, pipeline
     from symbal_hf.report import write_report
 
 # Importing the package costs nothing: each name brings its module along when it is first used.
@@ -20,13 +22,28 @@ _HOME = {
     "Example": "findings",
     "Finding": "findings",
     "Skipped": "findings",
+    "SymbalConfig": "pipelines",
+    "SymbalModel": "pipelines",
+    "SymbalPipeline": "pipelines",
     "load_result": "findings",
     "load_setting": "benchmark",
+    "metric": "metrics",
+    "pipeline": "pipelines",
     "write_report": "report",
 }
-__all__ = ["AuditResult", "Example", "Finding", "Skipped", "audit", "load_result", "load_setting", "write_report"]
+__all__ = [
+    "AuditResult",
+    "Example",
+    "Finding",
+    "Skipped",
+    "audit",
+    "load_result",
+    "load_setting",
+    "metric",
+    "write_report",
+]
 
-register_name()
+register_names()
 
 
 def __getattr__(name: str) -> Any:

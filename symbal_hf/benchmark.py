@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,34 +93,3 @@ def _nearest(config: str, known: list[str]) -> str:
 
     near = difflib.get_close_matches(config, known, n=3)
     return f"the nearest are {', '.join(near)}" if near else f"it has {len(known)}, such as {known[-1]}"
-
-
-def _route(wrapped: Any, instance: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-    """`dataset_module_factory(path, ...)` with the bare name turned into the folder that was built last."""
-    path = args[0] if args else options.get("path")
-    if path != NAME or Path(NAME).exists() or options.get("data_files"):
-        return wrapped(*args, **options)
-    if folder := built_folder():
-        return wrapped(str(folder), *args[1:], **{k: v for k, v in options.items() if k != "path"})
-    try:
-        return wrapped(*args, **options)
-    except Exception as error:
-        error.add_note(f"No {NAME} was built on this machine either; `symbal bench build` makes one.")
-        raise
-
-
-def _wrap(module: Any) -> None:
-    import wrapt
-
-    # A private function, so its absence costs nothing but the bare name away from the folder's parent.
-    factory = getattr(module, "dataset_module_factory", None)
-    if factory is not None and not isinstance(factory, wrapt.ObjectProxy):
-        wrapt.wrap_function_wrapper(module, "dataset_module_factory", _route)
-
-
-def register_name() -> None:
-    """Let `load_dataset("symbalbench", ...)` work from any directory, whether datasets is imported yet or not."""
-    import wrapt
-
-    for module in ("datasets.load", "datasets.inspect"):
-        wrapt.register_post_import_hook(_wrap, module)

@@ -10,6 +10,8 @@ import typer
 
 from symbal_hf.cli_bench import SeedOption, bench
 from symbal_hf.cli_cache import cache
+from symbal_hf.cli_judge import judge
+from symbal_hf.cli_metric import metric
 from symbal_hf.cli_models import estimate, serve_command
 from symbal_hf.cli_screen import progress, say
 
@@ -26,6 +28,8 @@ app = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 app.add_typer(cache, name="cache")
+app.add_typer(judge, name="judge")
+app.add_typer(metric, name="metric")
 app.command()(estimate)
 app.command("serve-command")(serve_command)
 

@@ -14,6 +14,7 @@ ScorerKind = Literal["embedding", "text-only", "vision-language", "object"]
 SummarizerKind = Literal["phrases", "text-only", "vision-language", "object"]
 SCORERS: tuple[ScorerKind, ...] = get_args(ScorerKind)
 SUMMARIZERS: tuple[SummarizerKind, ...] = get_args(SummarizerKind)
+LITE_SCORERS = ("auto", "embedding", "reference", "objects")
 CHATS = ("hf", "openai", "file", "object")
 
 
@@ -78,6 +79,20 @@ class Composition:
         if strange := sorted(parts.keys() - known):
             raise BadData(f"no part {strange[0]!r}; the parts are {', '.join(sorted(known))}.")
         return Composition(**{**asdict(self), **{k: v for k, v in parts.items() if v is not None}})
+
+
+def both_stages(scorer: Any, summarizer: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The scorer of the lite preset, and all parts of `given`, a scorer or summarizer for both stages spread over them.
+
+    "auto", "objects", "reference" and "embedding" are the lite preset's; any other scorer is one of a composition.
+    """
+    lite = scorer if isinstance(scorer, str) and scorer in LITE_SCORERS else "auto"
+    every = {"scorer": None if lite is scorer else scorer, "summarizer": summarizer}
+    names = [f.name for f in fields(Composition)]
+    parts = {name: given[name] if given.get(name) is not None else every.get(name.rstrip("_12")) for name in names}
+    if isinstance(summarizer, str) and summarizer.startswith("vision-language") and given.get("summarizer_1") is None:
+        parts["summarizer_1"] = summarizer.replace("vision-language", "text-only", 1)  # facts are text
+    return lite, parts
 
 
 def split_part(spec: str) -> tuple[str, str | None]:

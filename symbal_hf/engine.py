@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from symbal_hf.composed import composed_paper_pairs, gather_composed
-from symbal_hf.composition import Preset, choose_composition
+from symbal_hf.composition import Preset, both_stages, choose_composition
 from symbal_hf.conclude import conclude
 from symbal_hf.data import AuditData, OnBadRow, load_data, load_vocabulary
 from symbal_hf.detect import Pair, associate, rank_errors
@@ -103,15 +103,12 @@ def audit(
     Raises:
         BadData: nothing to audit, or (policy "error") a bad row.
     """
-    lite_scorer = cast(Scorer, scorer if isinstance(scorer, str) and scorer in get_args(Scorer) else "auto")
-    every = None if lite_scorer == scorer else scorer  # an encoder or function is no name, and takes both stages
     given: dict[str, Any] = {
-        "text_encoder": text_encoder, "image_encoder": image_encoder,
-        "scorer_1": every if scorer_1 is None else scorer_1, "scorer_2": every if scorer_2 is None else scorer_2,
-        "summarizer_1": summarizer if summarizer_1 is None else summarizer_1,
-        "summarizer_2": summarizer if summarizer_2 is None else summarizer_2, "captioner": captioner, "chat": chat,
+        "text_encoder": text_encoder, "image_encoder": image_encoder, "scorer_1": scorer_1, "scorer_2": scorer_2,
+        "summarizer_1": summarizer_1, "summarizer_2": summarizer_2, "captioner": captioner, "chat": chat,
     }  # fmt: skip
-    changed, objects = named(given)
+    lite_scorer, all_parts = both_stages(scorer, summarizer, given)
+    changed, objects = named(all_parts)
     composition = choose_composition(preset, **changed)
     if composition is not None and lite_scorer != "auto":
         raise ValueError(f"scorer={scorer!r} is of the lite preset; with other models give scorer_1 and scorer_2.")
@@ -132,9 +129,8 @@ def audit(
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     models: dict[str, Any]
     if composition is None:
-        evidence = gather(
-            data, scorer=lite_scorer, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row
-        )
+        checked = cast(Scorer, lite_scorer)
+        evidence = gather(data, scorer=checked, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row)
         pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
         models = _models(evidence)
     else:
