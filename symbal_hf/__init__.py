@@ -32,16 +32,9 @@ _HOME = {
     "write_report": "report",
 }
 __all__ = [
-    "AuditResult",
-    "Example",
-    "Finding",
-    "Skipped",
-    "audit",
-    "load_result",
-    "load_setting",
-    "metric",
-    "write_report",
-]
+    "AuditResult", "Example", "Finding", "Skipped", "SymbalConfig", "SymbalModel", "SymbalPipeline", "audit",
+    "load_result", "load_setting", "metric", "pipeline", "write_report",
+]  # fmt: skip
 
 register_names()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from symbal_hf.cli_bench import SeedOption, bench
+from symbal_hf.cli_bench_run import run
 from symbal_hf.cli_cache import cache
 from symbal_hf.cli_judge import judge
 from symbal_hf.cli_metric import metric
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
 )
+bench.command()(run)
 app.add_typer(bench, name="bench")
 app.add_typer(cache, name="cache")
 app.add_typer(judge, name="judge")

@@ -58,7 +58,7 @@ def gather(
     """Embed what needs embedding and judge every concept of the captions on every image."""
     from symbal_hf.encode import LiteVision, MiniLM
 
-    scorer = _choose(scorer, data)
+    scorer = choose_scorer(scorer, data)
     store = store or Store()
     regions = None
     if scorer == "embedding":
@@ -122,7 +122,8 @@ def weigh(
     return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, embed, wholes)
 
 
-def _choose(scorer: Scorer, data: AuditData) -> Scorer:
+def choose_scorer(scorer: Scorer, data: AuditData) -> Scorer:
+    """The scorer that these data allow; raises `BadData` where they do not allow the one that was asked for."""
     if scorer == "auto":
         if data.objects is not None:
             return "objects"
