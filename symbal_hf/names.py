@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,7 @@ def register_names() -> None:
 
 def _register_task(_: Any) -> None:
     try:
-        from symbal_hf.pipelines import register
-
-        register()
+        import_module("symbal_hf.pipelines")  # registers itself, now or when it has come to its end
     except Exception as error:  # what goes wrong with our task must not keep anybody from transformers
         warnings.warn(f"symbal_hf could not register its pipeline with transformers: {error!r}", stacklevel=2)
 

@@ -118,7 +118,15 @@ class SymbalModel(PreTrainedModel):
     def __init__(self, config: SymbalConfig) -> None:
         super().__init__(config)
         self.place = torch.nn.Parameter(torch.zeros(0), requires_grad=False)
+        self.device_map: Any = None  # how the models that it names are spread over GPUs
         self.post_init()
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, device_map: Any = None, **options: Any) -> SymbalModel:
+        """As for any transformers model, but that `device_map` is for the models that it names."""
+        model = super().from_pretrained(*args, **options)
+        model.device_map = device_map
+        return model
 
     def forward(self, source: Any, **options: Any) -> AuditResult:
         """`symbal_hf.audit` of `source` by this composition; `options` take the place of the config's."""
@@ -187,11 +195,11 @@ class SymbalPipeline(Pipeline):
 
     _load_tokenizer = _load_image_processor = _load_feature_extractor = _load_processor = _load_video_processor = False  # type: ignore[assignment]
 
-    def __init__(self, model: PreTrainedModel, *, device_map: Any = None, **options: Any) -> None:
+    def __init__(self, model: PreTrainedModel, **options: Any) -> None:
         if model.config.model_type != SymbalConfig.model_type:
             model = _around(model)
         dtype = options.get("dtype")
-        self._placed = {"device_map": device_map} | ({} if dtype in (None, "auto") else {"dtype": _plain(dtype)})
+        self._numbers = {} if dtype in (None, "auto") else {"dtype": str(dtype).removeprefix("torch.")}
         super().__init__(model, **options)
 
     def __call__(self, inputs: Any, **options: Any) -> Any:  # type: ignore[override]
@@ -232,7 +240,8 @@ class SymbalPipeline(Pipeline):
         return {"data": load_data(one.source, **reading)}
 
     def _forward(self, inputs: dict[str, Any], **options: Any) -> dict[str, Any]:  # type: ignore[override]
-        placed = {"device": str(self.device), **self._placed}  # lite stays on the CPU wherever the pipeline is
+        spread = self.model.device_map
+        placed = {"device": "auto" if spread else str(self.device), "device_map": spread, **self._numbers}
         return {"result": self.model(inputs["data"], **{**placed, **options})}
 
     def postprocess(self, outputs: dict[str, Any], output: Output = "findings") -> Any:  # type: ignore[override]
@@ -287,7 +296,10 @@ def pipeline(model: str | Path | PreTrainedModel | None = None, *, preset: str |
     import transformers
 
     make: Any = transformers.pipeline  # its overloads know only the tasks of the library itself
-    return make(TASK, model=SymbalModel(SymbalConfig.from_preset(preset)) if model is None else model, **options)
+    if model is None:
+        model = SymbalModel(SymbalConfig.from_preset(preset))
+        model.device_map = options.pop("device_map", None)
+    return make(TASK, model=model, **options)
 
 
 def _around(model: PreTrainedModel) -> SymbalModel:
@@ -340,6 +352,5 @@ def _whole(one: Any, limit: int | None) -> Any:
     return list(itertools.islice(one, limit))
 
 
-def _plain(dtype: Any) -> str:
-    """float16 of torch.float16."""
-    return str(dtype).removeprefix("torch.")
+if __name__ == "symbal_hf.pipelines":  # and not a copy of this file from a repo
+    register()

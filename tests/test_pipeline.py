@@ -194,8 +194,11 @@ def test_a_process_without_us_must_trust_its_code_and_then_finds_the_same(audito
 
 
 @pytest.mark.parametrize(
-    "imports", ["import symbal_hf, transformers", "import transformers, transformers.pipelines, symbal_hf"]
-)
+    "imports",
+    ["import symbal_hf, transformers", "import transformers, transformers.pipelines, symbal_hf",
+     "import symbal_hf, transformers; symbal_hf.pipeline", "import symbal_hf.pipelines, transformers",
+     "from transformers import AutoModel; import symbal_hf, transformers; symbal_hf.SymbalConfig"],
+)  # fmt: skip
 def test_the_task_is_known_whatever_is_imported_first(imports, tmp_path):
     code = f"""
 {imports}
@@ -305,3 +308,25 @@ def test_what_lies_on_this_machine_alone_is_not_pushed(spec):
     part = "captioner" if spec.startswith("file:") else "scorer_1" if spec.startswith("vision") else "chat"
     with pytest.raises(BadData, match=f"{part}='{spec}' lies on this machine alone"):
         pipeline(TASK, **{part: spec}).push_to_hub("lab/mine")
+
+
+@pytest.mark.parametrize(
+    ("options", "reaches"),
+    [({}, {"device": "cpu", "device_map": None}),
+     ({"device": "cpu", "dtype": "bfloat16"}, {"device": "cpu", "dtype": "bfloat16"}),
+     ({"device_map": "auto"}, {"device": "auto", "device_map": "auto"}),
+     ({"model_kwargs": {"device_map": "auto"}}, {"device": "auto", "device_map": "auto"})],
+)  # fmt: skip
+@pytest.mark.parametrize("make", [pipeline, lambda task, **options: symbal_hf.pipeline(**options)])
+def test_devices_and_numbers_reach_the_models_that_it_names(options, reaches, make, rows, monkeypatch):
+    if make is not pipeline and "model_kwargs" in options:
+        pytest.skip("model_kwargs are for a model that is loaded, and a preset is made")
+    seen = {}
+
+    def audit(data, **given):
+        seen.update(given)
+        return symbal_hf.audit(data)
+
+    monkeypatch.setattr("symbal_hf.pipelines.audit", audit)
+    make(TASK, **options)(rows)
+    assert {name: seen[name] for name in reaches} == reaches
