@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from symbal_hf.cli_screen import say
+
+if TYPE_CHECKING:
+    from symbal_hf.estimate import Estimate
 
 Part = Annotated[str | None, typer.Option(help="In place of the preset's; see `symbal audit --help`.")]
 
 
 def estimate(
     source: Annotated[
-        str, typer.Argument(help="A table file, a folder, or a Hub dataset id (ns/name[:config][@split]).")
+        str,
+        typer.Argument(help="A table file, a folder, a Hub dataset id (ns/name[:config][@split]), or a benchmark."),
     ],
     preset: Annotated[str, typer.Option(help="Named composition, or a YAML file.")],
     method: Annotated[Literal["association", "paper"], typer.Option(help="Detection method.")] = "association",
@@ -29,10 +34,10 @@ def estimate(
     image_tokens: Annotated[int, typer.Option(help="Tokens that one image costs.")] = 400,
     tflops: Annotated[float, typer.Option(help="Useful teraflops a second over all GPUs.")] = 400.0,
 ) -> None:
-    """Calls, tokens, memory and hours of an audit; no model is loaded."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """Calls, tokens, memory and hours of an audit, or of a run over a whole benchmark; no model is loaded."""
+    from symbal_hf.bench_data import open_bench
+    from symbal_hf.bench_estimate import sources
+    from symbal_hf.benchmark import is_built
     from symbal_hf.composition import load_preset
     from symbal_hf.data import load_data
     from symbal_hf.estimate import estimate as count
@@ -42,29 +47,43 @@ def estimate(
         text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
         summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat,
     )  # fmt: skip
-    found = count(
-        load_data(source, limit=limit), composition, method=method, models=chosen.models, image_tokens=image_tokens,
-        tflops=tflops,
-    )  # fmt: skip
-    console = Console(width=140)
-    table = Table(title=f"{found.rows:,} rows, {found.facts:,} different (image, fact) pairs, method {method}")
+    if is_built(Path(source)):
+        bench = open_bench(source)
+        parts = [(data, n) for _, n, data in sources(bench, bench.settings)]
+    else:
+        parts = [(load_data(source, limit=limit), 1)]
+    hours: list[float | None] = []
+    for data, n in parts:
+        found = count(
+            data, composition, method=method, models=chosen.models, settings=n, image_tokens=image_tokens,
+            tflops=tflops,
+        )  # fmt: skip
+        _show(found, f"{data.source}: {found.rows:,} rows, {found.facts:,} different (image, fact) pairs, {method}")
+        hours.append(found.hours)
+    for model in chosen.models:
+        say(
+            f"{model.name}: {model.gpu_gb:g} GB of GPU memory, {model.disk_gb:g} GB to download, licence "
+            f"{model.licence}{'. ' + model.note if model.note else ''}"
+        )
+    known = [one for one in hours if one is not None]
+    if len(known) < len(hours):
+        say("hours: unknown, since the preset does not say how large one of the chat models is")
+    else:
+        say(f"hours: {sum(known):.1f} at {tflops:g} useful teraflops a second (2 x parameters x tokens)")
+
+
+def _show(found: Estimate, title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title)
     for name in ("part", "model", "calls at most", "tokens in", "tokens out"):
         table.add_column(name, justify="left" if name in ("part", "model") else "right")
     for one in found.asked:
         table.add_row(one.part, one.model, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}")
     for part, encoder, n in found.embedded:
         table.add_row(part, encoder, f"{n:,} embedded", "", "")
-    console.print(table)
-    for model in chosen.models:
-        console.print(
-            f"{model.name}: {model.gpu_gb:g} GB of GPU memory, {model.disk_gb:g} GB to download, licence "
-            f"{model.licence}{'. ' + model.note if model.note else ''}",
-            highlight=False,
-        )
-    if found.hours is None:
-        say("hours: unknown, since the preset does not say how large one of the chat models is")
-    else:
-        say(f"hours: {found.hours:.1f} at {tflops:g} useful teraflops a second (2 x parameters x tokens)")
+    Console(width=140).print(table)
 
 
 def serve_command(

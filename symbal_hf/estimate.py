@@ -60,6 +60,7 @@ def estimate(
     method: Literal["association", "paper"] = "association",
     models: Sequence[Model] = (),
     prompts: Prompts | None = None,
+    settings: int = 1,
     image_tokens: int = 400,
     tflops: float = 400.0,
 ) -> Estimate:
@@ -71,6 +72,7 @@ def estimate(
         method: "paper" adds its clusters' second scores and summaries.
         models: sizes, as a preset lists them.
         prompts: whose lengths are counted.
+        settings: how many datasets `data` stands for, each of which has summaries of its own.
         image_tokens: an image costs this many; 256 for Gemma, about 400 for a 640 x 480 photo of Qwen2.5-VL.
         tflops: useful teraflops a second over all GPUs: about 400 for one H100 in bfloat16, less for small batches.
 
@@ -113,7 +115,7 @@ def estimate(
         spec = composition.chat_of("scorer_1") or composition.chat_of("summarizer_2")
         add("features", spec, n, "features_of_image", 0, FEATURES, 1)
     if method == "paper":
-        groups, members = CLUSTERS, min(MEMBERS, f)
+        groups, members = CLUSTERS * settings, min(MEMBERS, f)
         spec = composition.chat_of("summarizer_1")
         add("summarizer_1", spec, groups * members, "features_of_text", fact, FEATURES)
         add("summarizer_1", spec, groups, "most_frequent", members * len(FEATURES), FEATURES)
