@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from symbal_hf.cli_bench import SeedOption, bench
+from symbal_hf.cli_bench_report import report
 from symbal_hf.cli_bench_run import run
 from symbal_hf.cli_cache import cache
 from symbal_hf.cli_judge import judge
+from symbal_hf.cli_leaderboard import leaderboard, submit
 from symbal_hf.cli_metric import metric
 from symbal_hf.cli_models import estimate, serve_command
 from symbal_hf.cli_screen import progress, say
@@ -28,11 +30,14 @@ app = typer.Typer(
     help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
 )
 bench.command()(run)
+bench.command()(report)
 app.add_typer(bench, name="bench")
 app.add_typer(cache, name="cache")
 app.add_typer(judge, name="judge")
+app.add_typer(leaderboard, name="leaderboard")
 app.add_typer(metric, name="metric")
 app.command()(estimate)
+app.command()(submit)
 app.command("serve-command")(serve_command)
 
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
