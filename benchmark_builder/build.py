@@ -250,7 +250,7 @@ def _known(path: Path) -> str | None:
 
 def _remove(out: Path, name: str) -> None:
     """Everything of one base."""
-    own = re.compile(rf"{name}(-.*)?\.(parquet|json)(\.part)?")
+    own = re.compile(rf"{name}(-.*)?\.(parquet|json)((\.\d+-\d+)?\.part)?")
     for folder in FOLDERS:
         for path in (out / folder).iterdir():
             if own.fullmatch(path.name):

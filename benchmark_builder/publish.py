@@ -6,6 +6,7 @@ import glob
 from pathlib import Path
 from typing import Any
 
+from symbal_hf.hub import check_repo, reason, sending
 from symbal_hf.tables import BadData
 
 CARDS = ("README.md", "eval.yaml")
@@ -45,7 +46,9 @@ def publish(
         BadData: the folder is no built benchmark, holds what may not be shared, or the Hub does not take it.
     """
     folder = Path(folder)
-    _check_target(repo, create_pr=create_pr, revision=revision)
+    check_repo(repo)
+    if create_pr and revision not in (None, "main"):
+        raise BadData(f"a pull request goes to main, not to {revision!r}; give create_pr or revision, not both.")
     files = _own_files(folder)
     _check_tables(folder, files, private=private)
     card = _card(folder / "README.md")
@@ -53,7 +56,7 @@ def publish(
     from huggingface_hub import HfApi
 
     api = HfApi(token=token)
-    try:
+    with sending(f"{repo} was not published", again="then run it again: what has arrived is not sent twice."):
         _validate(card)
         # Nothing is made where a repo is there: a pull request to somebody else's needs no such right.
         if not api.repo_exists(repo, repo_type="dataset"):
@@ -72,29 +75,7 @@ def publish(
             allow_patterns=[glob.escape(name) for name in files],
             delete_patterns=[f"{part}/*" for part in (*TABLES, PLOTS)],
         )
-    except BadData:
-        raise
-    except Exception as error:  # a dozen kinds: no network, not signed in, no right to write, a quota
-        raise BadData(
-            f"{repo} was not published: {_reason(error)}; check the connection and `hf auth whoami`, then run it "
-            "again: what has arrived is not sent twice."
-        ) from error
     return str(done.pr_url or done.commit_url)
-
-
-def _check_target(repo: str, *, create_pr: bool, revision: str | None) -> None:
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    try:
-        validate_repo_id(repo)
-        valid = repo.count("/") == 1
-    except HFValidationError:
-        valid = False
-    if not valid:
-        raise BadData(f"{repo!r} is no Hub repo; give namespace/name of letters, digits, '-', '_' and '.'.")
-    if create_pr and revision not in (None, "main"):
-        raise BadData(f"a pull request goes to main, not to {revision!r}; give create_pr or revision, not both.")
 
 
 def _own_files(folder: Path) -> list[str]:
@@ -178,18 +159,11 @@ def _card(path: Path) -> Any:
     try:
         return DatasetCard.load(path)
     except Exception as error:  # YAML that does not parse, or parses to no card
-        raise BadData(f"{path} is no dataset card: {_reason(error)}; mend its metadata or build again.") from error
+        raise BadData(f"{path} is no dataset card: {reason(error)}; mend its metadata or build again.") from error
 
 
 def _validate(card: Any) -> None:
     try:
         card.validate()
     except ValueError as error:
-        raise BadData(f"the Hub does not take README.md: {_reason(error)}; mend its metadata.") from error
-
-
-def _reason(error: BaseException) -> str:
-    """What went wrong in one line; a failed upload of a file hides what the Hub said behind it."""
-    cause = error.__cause__
-    said = getattr(error, "server_message", None) or getattr(cause, "server_message", None) or str(error)
-    return " ".join(said.split()).replace(". ", "; ").rstrip(".;:") or type(error).__name__
+        raise BadData(f"the Hub does not take README.md: {reason(error)}; mend its metadata.") from error

@@ -17,6 +17,7 @@ from symbal_hf.bench_results import Results
 from symbal_hf.chat import ChatFailed
 from symbal_hf.embed import Progress, quiet
 from symbal_hf.facts import split_facts
+from symbal_hf.parts import without_passwords
 from symbal_hf.tables import BadData
 
 LIBRARIES = ("symbal-hf", "torch", "transformers", "datasets", "sentence-transformers", "faiss-cpu", "numpy")
@@ -54,7 +55,7 @@ def manifest(bench: Bench, settings: Iterable[Setting], *, method: str, options:
     return {
         "benchmark": {"revision": bench.revision, "settings": sorted(s.name for s in settings)},
         "method": method,
-        "options": dict(options),
+        "options": without_passwords(options),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
     }
 

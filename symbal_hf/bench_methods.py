@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from symbal_hf.align import Columns
-from symbal_hf.composition import Preset, both_stages, choose_composition
-from symbal_hf.conclude import conclude
+from symbal_hf.ask import Ledger
+from symbal_hf.baselines import FLOORS, Names, no_grouping, no_grouping_composed
+from symbal_hf.composed import composed_paper_pairs, gather_composed
+from symbal_hf.composition import Composition, Preset, both_stages, choose_composition
+from symbal_hf.conclude import check_gates, conclude
 from symbal_hf.data import AuditData
+from symbal_hf.direct import CONTEXT_TOKENS, Direct, chat_for_direct
 from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
-from symbal_hf.engine import association_pairs, audit, two_stage_pairs
+from symbal_hf.engine import association_pairs, two_stage_pairs
 from symbal_hf.evidence import Evidence, choose_scorer, weigh
 from symbal_hf.findings import AuditResult
-from symbal_hf.parts import named
+from symbal_hf.parts import Parts, named
+from symbal_hf.prompts import Prompts
 from symbal_hf.store import Store
+from symbal_hf.tables import BadData
 
 if TYPE_CHECKING:
     from symbal_hf.references import ReferenceJudge
 
-MethodName = Literal["association", "paper"]
+MethodName = Literal[
+    "association", "paper", "no-grouping", "direct", "most-frequent", "chair", "embedding-difference"
+]  # fmt: skip
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
+THRESHOLDS = ("top_k", "tau", "alpha", "min_rate")
+PLACES = ("concurrency", "members", "device", "dtype", "device_map")
 
 
 @dataclass(frozen=True)
@@ -48,10 +59,11 @@ Method = Callable[[AuditData, str], Answer]
 def answer_of(result: AuditResult) -> Answer:
     """The first pair of an audit, as the benchmark takes it."""
     said = result.prediction()
-    models = result.provenance.get("models", {})
-    calls = models.get("calls", ()) if isinstance(models, Mapping) else ()
-    count = {key: sum(call[key] for call in calls) for key in ("asked", "cached", "failed", "unparsed")}
-    return Answer(tuple(said["textual_error"]), tuple(said["visual_feature"]), result.verdict, count if calls else {})
+    return Answer(tuple(said["textual_error"]), tuple(said["visual_feature"]), result.verdict)
+
+
+def _named(names: Names) -> Answer:
+    return Answer(tuple(names[0]), tuple(names[1]))
 
 
 @dataclass
@@ -94,7 +106,6 @@ class LiteEvidence:
 
 def _regions(data: AuditData, store: Store, progress: Progress) -> Any:
     from symbal_hf.encode import LiteVision
-    from symbal_hf.tables import BadData
 
     assert data.images is not None
     regions, bad = embed_images(data.images, LiteVision(), store=store, progress=progress)
@@ -112,30 +123,104 @@ def make_method(
     summarizer: Any = None,
     store: Store | None = None,
     progress: Progress = quiet,
+    context_tokens: int | None = None,
     **options: Any,
 ) -> Method:
-    """A method as a function of a setting's rows and its group.
+    """A method as a function of a setting's rows and its group; none is shown what was planted.
 
     Args:
-        method: "association" or "paper".
-        preset: with `scorer`, `summarizer` and the parts among `options` as for `symbal_hf.audit`.
+        method: "association" or "paper", as for `symbal_hf.audit`; the paper without its clusters, "no-grouping"
+            (appendix D); one question about a sample of the rows, "direct" (section 6.3, `symbal_hf.direct`); or one of
+            the floors "most-frequent", "chair" and "embedding-difference" (`symbal_hf.baselines`).
+        preset: with `scorer`, `summarizer` and the parts among `options` as for `symbal_hf.audit`; their models are
+            loaded once for all settings.
         store: where vectors and answers are kept.
         progress: wraps long loops.
-        options: of `symbal_hf.audit`: parts, thresholds, seed, prompts, concurrency, members, device ...
+        context_tokens: of "direct": how much the chat model reads and writes at once; by default 16,384.
+        options: parts, thresholds, seed, prompts, concurrency, members, device, dtype and device_map, as for
+            `symbal_hf.audit`.
+
+    Raises:
+        BadData: a method that is not there, or cannot work with these models.
+        TypeError: an option of another name.
     """
+    if method not in METHODS:
+        raise BadData(f"no method {method!r}; available: {', '.join(METHODS)}.")
+    if context_tokens is not None and method != "direct":
+        raise BadData(f"context_tokens={context_tokens} is an option of the method direct, not of {method}; leave it.")
     store = store or Store()
-    lite_scorer, parts = both_stages(scorer, summarizer, options)
-    specs, _ = named(parts)
-    thresholds = {key: options[key] for key in ("top_k", "tau", "alpha", "min_rate") if key in options}
-    if choose_composition(preset, **specs) is not None:
-        options = {**options, "preset": preset, "scorer": scorer, "summarizer": summarizer}
-        return lambda data, group: answer_of(audit(data, method=method, store=store, progress=quiet, **options))
+    lite_scorer, given = both_stages(scorer, summarizer, options)
+    if strange := sorted(options.keys() - given.keys() - {*THRESHOLDS, *PLACES, "seed", "prompts"}):
+        raise TypeError(f"no option {strange[0]!r} of a method.")
+    specs, objects = named(given)
+    composition = choose_composition(preset, **specs)
+    seed, thresholds = options.get("seed", 0), {key: options[key] for key in THRESHOLDS if key in options}
+    check_gates(**thresholds)
+    if composition is not None:
+        _check(method, composition, lite_scorer)
+        prompts = options.get("prompts")
+        parts = Parts(
+            composition, store, prompts=Prompts(None if prompts is None else Path(prompts)), objects=objects,
+            **{key: options[key] for key in PLACES if key in options},
+        )  # fmt: skip
+        return _composed(method, parts, seed, thresholds, context_tokens)
+    if method == "direct":
+        raise BadData("method='direct' asks a chat model; name it with chat, such as hf:MODEL or openai:URL#MODEL.")
     evidence_of = LiteEvidence(lite_scorer, store, progress)
-    seed = options.get("seed", 0)
 
     def lite(data: AuditData, group: str) -> Answer:
         evidence = evidence_of(data, group)
+        if method in FLOORS:
+            return _named(FLOORS[method](evidence))
+        if method == "no-grouping":
+            return _named(no_grouping(evidence))
         pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
         return answer_of(conclude(evidence, pairs, **thresholds))
 
     return lite
+
+
+def _check(method: MethodName, composition: Composition, lite_scorer: str) -> None:
+    """Raises where a method cannot work with these models."""
+    if lite_scorer != "auto":
+        raise BadData(f"scorer={lite_scorer!r} is of the lite preset; with other models give scorer_1 and scorer_2.")
+    if method in ("most-frequent", "embedding-difference"):
+        raise BadData(f"method={method!r} works with the lite preset alone; leave out other models.")
+    if method in ("no-grouping", "chair") and composition.scorer_1.startswith("embedding"):
+        raise BadData(
+            f"method={method!r} calls single statements false, and scorer_1={composition.scorer_1!r} gives cosines, "
+            "which only rank them; use text-only or vision-language."
+        )
+
+
+def _composed(
+    method: MethodName, parts: Parts, seed: int, thresholds: Mapping[str, Any], context_tokens: int | None
+) -> Method:
+    """A method by the models of a composition."""
+    direct = None
+    if method == "direct":
+        tokens = CONTEXT_TOKENS if context_tokens is None else context_tokens
+        direct = Direct(parts, chat_for_direct(parts.composition), tokens, seed)
+
+    def answer(data: AuditData) -> Answer:
+        if direct is not None:
+            return _named(direct(data))
+        evidence, score, told = gather_composed(data, parts)
+        if method == "no-grouping":
+            return _named(no_grouping_composed(evidence, parts, score, seed=seed))
+        if method in FLOORS:
+            return _named(FLOORS[method](evidence))
+        if method == "association":
+            pairs = association_pairs(evidence)
+        else:
+            evidence, pairs = composed_paper_pairs(evidence, parts, score, told, seed=seed)
+        return answer_of(conclude(evidence, pairs, **thresholds))
+
+    def counted(data: AuditData, group: str) -> Answer:
+        parts.ledger = Ledger()  # models stay, counts are of one setting
+        said = answer(data)
+        counts = parts.ledger.counts.values()
+        calls = {key: sum(getattr(count, key) for count in counts) for key in ("asked", "cached", "failed", "unparsed")}
+        return replace(said, calls=calls if counts else {})
+
+    return counted

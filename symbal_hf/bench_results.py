@@ -58,7 +58,7 @@ class Results:
         """Add one line, in one write."""
         text = json.dumps(line, ensure_ascii=False) + "\n"
         with self.path.open("ab", buffering=0) as file:
-            file.write(text.encode())
+            file.write(text.encode("utf-8", "replace"))  # a model may write half of a character
 
     def done(self) -> set[str]:
         """Names of the settings that any process has finished; one that failed is not."""

@@ -13,7 +13,10 @@ from symbal_hf.cli_screen import progress, say
 def run(
     benchmark: Annotated[str, typer.Argument(help="Folder of a built benchmark, or its Hub id.")],
     out: Annotated[Path, typer.Option(help="Folder of results; processes and machines may share it.")],
-    method: Annotated[Literal["association", "paper"], typer.Option(help="What is run.")] = "association",
+    method: Annotated[
+        Literal["association", "paper", "no-grouping", "direct", "most-frequent", "chair", "embedding-difference"],
+        typer.Option(help="What is run: the audit's two methods, the paper's ablation and baseline, or a floor."),
+    ] = "association",
     where: Annotated[
         str | None, typer.Option(help='Which settings, such as "variant=reference_free and strength>=.6".')
     ] = None,
@@ -32,6 +35,10 @@ def run(
     prompts: Annotated[Path | None, typer.Option(help="Folder whose NAME.jinja replace the packaged prompts.")] = None,
     concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
     members: Annotated[int, typer.Option(help="Members of a cluster that a summarizer looks at, at most.")] = 60,
+    context_tokens: Annotated[
+        int | None,
+        typer.Option(help="Of direct: tokens of its question and answer together.", show_default="16384"),
+    ] = None,
     device: Annotated[str, typer.Option(help="Where models of this process run.")] = "auto",
     dtype: Annotated[str, typer.Option(help="Their numbers.")] = "auto",
     device_map: Annotated[str | None, typer.Option(help="auto spreads a model over all GPUs.")] = None,
@@ -47,6 +54,7 @@ def run(
     from symbal_hf.bench_data import open_bench
     from symbal_hf.bench_methods import make_method
     from symbal_hf.bench_results import Results
+    from symbal_hf.direct import CONTEXT_TOKENS
     from symbal_hf.prompts import PROMPTS, Prompts
 
     options: dict[str, Any] = {
@@ -54,6 +62,10 @@ def run(
         "image_encoder": image_encoder, "scorer_1": scorer_1, "scorer_2": scorer_2, "summarizer_1": summarizer_1,
         "summarizer_2": summarizer_2, "captioner": captioner, "chat": chat, "members": members, "seed": seed,
     }  # fmt: skip
+    if method == "direct" and context_tokens is None:
+        context_tokens = CONTEXT_TOKENS
+    if context_tokens is not None:
+        options["context_tokens"] = context_tokens
     own = None if prompts is None else {name: Prompts(prompts).hash(name) for name in PROMPTS}
     told = open_bench(benchmark, revision=revision)
     settings, left = usable(told, where)
@@ -63,11 +75,12 @@ def run(
         settings = settings[:: max(1, len(settings) // max(1, limit))][:limit]
     here = place_of_process()
     results = Results(out, here[0] if rank is None else rank, here[1] if world is None else world)
-    results.start(manifest(told, settings, method=method, options={**options, "prompts": own}))
+    # First, so that a method that cannot work leaves no folder behind.
     run_method = make_method(
         method, **options, prompts=prompts, concurrency=concurrency, device=device, dtype=dtype, device_map=device_map,
         progress=progress,
     )  # fmt: skip
+    results.start(manifest(told, settings, method=method, options={**options, "prompts": own}))
     became = run_bench(told, run_method, results, settings=settings, progress=progress)
     for name, reason in list((became.failed or {}).items())[:10]:
         typer.echo(f"{name} gave no result: {reason}", err=True)

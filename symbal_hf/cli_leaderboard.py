@@ -80,3 +80,22 @@ def _print(report: object) -> None:
             say(f"{label}: {accuracy}, {one['n']} settings")
     for note in report.notes:
         say(f"note: {note}")
+
+
+@leaderboard.command()
+def publish(
+    repo: Annotated[str, typer.Option(help="Space on the Hub: namespace/name, made where there is none.")],
+    create_pr: Annotated[bool, typer.Option("--create-pr", help="Propose the files as a pull request.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Make a new Space private.")] = False,
+) -> None:
+    """Put the leaderboard on the Hub, as a Space; what it reads is told by variables in its settings."""
+    from importlib import resources
+
+    from symbal_hf.hub import publish_space
+
+    folder = resources.files("hub_cards").joinpath("leaderboard")
+    names = ("README.md", "app.py", "leaderboard_view.py", "requirements.txt")
+    files = {name: folder.joinpath(name).read_bytes() for name in names}
+    url = publish_space(repo, files, message="Publish the leaderboard", create_pr=create_pr, private=private)
+    say(f"published: {url}")
+    say("set SYMBAL_BENCHMARK and SYMBAL_SUBMISSIONS in the settings of the Space")

@@ -120,7 +120,7 @@ def _told(parts: Parts, data: AuditData) -> Told:
 
 def _readable(data: AuditData, on_bad_row: OnBadRow) -> AuditData:
     """The data without rows whose image cannot be decoded."""
-    if data.images is None:
+    if data.images is None or data.images.readable:
         return data
     bad: dict[int, str] = {}
     for row in range(len(data)):
@@ -133,6 +133,7 @@ def _readable(data: AuditData, on_bad_row: OnBadRow) -> AuditData:
         raise BadData(f"row {data.ids[row]}: {bad[row]}; mend it or pass on_bad_row='warn'.")
     if len(bad) == len(data):
         raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
+    data.images.readable = not bad
     return data.without(bad)
 
 

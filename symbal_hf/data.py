@@ -25,6 +25,7 @@ class Images:
 
     def __init__(self, column: Sequence[Any], rows: Sequence[int], root: Path | None) -> None:
         self._column, self._rows, self._root = column, rows, root
+        self.readable = False  # whether somebody has decoded all of them, so that nobody needs to try again
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -13,7 +13,7 @@ import numpy as np
 
 from symbal_hf.composed import composed_paper_pairs, gather_composed
 from symbal_hf.composition import Preset, both_stages, choose_composition
-from symbal_hf.conclude import conclude
+from symbal_hf.conclude import check_gates, conclude
 from symbal_hf.data import AuditData, OnBadRow, load_data, load_vocabulary
 from symbal_hf.detect import Pair, associate, rank_errors
 from symbal_hf.embed import Progress, quiet
@@ -114,11 +114,7 @@ def audit(
         raise ValueError(f"scorer={scorer!r} is of the lite preset; with other models give scorer_1 and scorer_2.")
     if method not in ("association", "paper"):
         raise ValueError(f"no method {method!r}; available: 'association', 'paper'.")
-    if top_k < 1 or not 0 <= tau <= 1 or not 0 < alpha < 1 or not 0 <= min_rate <= 1:
-        raise ValueError(
-            f"top_k={top_k}, tau={tau}, alpha={alpha}, min_rate={min_rate}: top_k must be >= 1, tau and min_rate in "
-            "[0, 1], alpha in (0, 1)."
-        )
+    check_gates(top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate)
     if isinstance(source, AuditData):
         data = source
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 
@@ -14,7 +15,7 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace `path` by `content` (text as UTF-8) in one step."""
-    part = path.with_name(path.name + ".part")
+    """Replace `path` by `content` (text as UTF-8) in one step, whoever else is writing it at the same time."""
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     part.replace(path)

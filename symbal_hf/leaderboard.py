@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.bench_data import Bench
+from symbal_hf.hub import check_repo, sending
 from symbal_hf.strict_json import loads, read_bytes
 from symbal_hf.submission import Remembering, build_submission, dumps, headline, identity, opened, score
 from symbal_hf.submission_checks import (
@@ -196,7 +197,7 @@ def submit(
     """
     from symbal_hf.judge import load_judge
 
-    _check_repo(repo)
+    check_repo(repo)
     if benchmark_id is None and isinstance(bench, str) and not Path(bench).is_dir():
         benchmark_id = bench
     if benchmark_id is None and not dry_run:
@@ -222,19 +223,6 @@ def submit(
 def _first(sentences: Iterator[str]) -> tuple[str, ...]:
     found = list(islice(sentences, MOST_SENTENCES + 1))
     return (*found[:MOST_SENTENCES], "there is more, which is not listed.") if found[MOST_SENTENCES:] else tuple(found)
-
-
-def _check_repo(repo: str) -> None:
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    try:
-        validate_repo_id(repo)
-        valid = repo.count("/") == 1
-    except HFValidationError:
-        valid = False
-    if not valid:
-        raise BadData(f"{repo!r} is no Hub repo; give namespace/name of letters, digits, '-', '_' and '.'.")
 
 
 def _eval_results(report: Report, bench: Bench, *, results: Path, repo: str, path: str) -> dict[str, bytes]:
@@ -275,9 +263,8 @@ def _eval_results(report: Report, bench: Bench, *, results: Path, repo: str, pat
 def _send(files: Mapping[str, bytes], repo: str, made: Mapping[str, Any], *, create_pr: bool, token: str | None) -> str:
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    counts = made["counts"]
-    try:
-        api = HfApi(token=token)
+    counts, api = made["counts"], HfApi(token=token)
+    with sending(f"nothing was submitted to {repo}"):
         if not api.repo_exists(repo):
             raise BadData(
                 f"the Hub has no model repo {repo}; push the composition there first, for its results stand beside it."
@@ -290,12 +277,4 @@ def _send(files: Mapping[str, bytes], repo: str, made: Mapping[str, Any], *, cre
             f"{made['judge']['name']} {made['judge']['revision']}.",
             create_pr=create_pr,
         )
-    except BadData:
-        raise
-    except Exception as error:  # a dozen kinds: no network, not signed in, no right to write
-        said = " ".join(str(getattr(error, "server_message", None) or error).split()).replace(". ", "; ").rstrip(".;:")
-        raise BadData(
-            f"nothing was submitted to {repo}: {said[:300] or type(error).__name__}; check the connection and "
-            "`hf auth whoami`, then run it again."
-        ) from error
     return str(done.pr_url or done.commit_url)

@@ -169,7 +169,7 @@ class Parts:
     def provenance(self) -> dict[str, Any]:
         """Names, revisions and prompt hashes of everything, and how much was asked; no text, image or key."""
         used = {name: self.prompts.hash(name) for name in sorted(self._asked)}
-        return {"composition": _without_keys(asdict(self.composition)), "prompts": used, **self.ledger.as_dict()}
+        return {"composition": without_passwords(asdict(self.composition)), "prompts": used, **self.ledger.as_dict()}
 
     @property
     def _asked(self) -> list[PromptName]:
@@ -266,7 +266,7 @@ def _labelled(progress: Progress, label: str, items: Any, _: str, total: int) ->
     return progress(items, label, total)
 
 
-def _without_keys(parts: Mapping[str, Any]) -> dict[str, Any]:
+def without_passwords(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Specs without user names and passwords in their addresses."""
     import re
 

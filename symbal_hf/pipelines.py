@@ -21,6 +21,7 @@ from symbal_hf.data import AuditData, load_data
 from symbal_hf.engine import Method, audit
 from symbal_hf.files import write_whole
 from symbal_hf.findings import AuditResult
+from symbal_hf.hub import check_repo, sending
 from symbal_hf.parts import named
 from symbal_hf.tables import BadData
 
@@ -158,13 +159,16 @@ class SymbalModel(PreTrainedModel):
         Raises:
             BadData: a part is a folder of this machine, carries a password, or is an object.
         """
-        from huggingface_hub import HfApi
+        from huggingface_hub import HfApi, ModelCard
 
         check_portable(self.config.parts(), folders=False)
+        check_repo(repo_id)
         api = HfApi(token=token)
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
+        with sending(f"{repo_id} was not pushed"), tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(folder)
+            ModelCard.load(Path(folder) / "README.md").validate(repo_type="model")
+            if not api.repo_exists(repo_id):
+                api.create_repo(repo_id, private=private, exist_ok=True)
             done = api.upload_folder(
                 folder_path=folder, repo_id=repo_id, revision=revision, create_pr=create_pr,
                 commit_message=commit_message or "Publish the composition",

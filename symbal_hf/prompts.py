@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PromptName = Literal[
     "fact_of_image", "fact_of_text", "fact_of_image_and_text", "features_of_text", "features_of_image",
-    "features_of_image_and_text", "most_frequent", "caption_of_image", "same_thing",
+    "features_of_image_and_text", "most_frequent", "caption_of_image", "same_thing", "direct",
 ]  # fmt: skip
 PROMPTS: tuple[PromptName, ...] = get_args(PromptName)
 

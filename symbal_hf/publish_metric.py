@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from symbal_hf.hub import is_repo, publish_space
 from symbal_hf.tables import BadData
 
 NAME = "symbal_acc_at_k"
@@ -27,44 +28,10 @@ def publish_metric(repo: str, *, create_pr: bool = False, private: bool = False,
     Raises:
         BadData: another name, or the Hub does not take it.
     """
-    _check(repo)
-    from huggingface_hub import CommitOperationAdd, HfApi
-
-    card = (FOLDER / "README.md").read_text("utf-8").replace(PLACEHOLDER, repo)
-    content = {name: card.encode() if name == "README.md" else (FOLDER / name).read_bytes() for name in FILES}
-    api = HfApi(token=token)
-    try:
-        # Nothing is made where a Space is there: a pull request to somebody else's needs no such right.
-        if not api.repo_exists(repo, repo_type="space"):
-            api.create_repo(repo, repo_type="space", space_sdk="gradio", private=private or None, exist_ok=True)
-        if private and not api.repo_info(repo, repo_type="space").private:
-            raise BadData(f"{repo} is public already; make it private in its settings, or publish to a new Space.")
-        done = api.create_commit(
-            repo_id=repo,
-            repo_type="space",
-            operations=[CommitOperationAdd(name, data) for name, data in content.items()],
-            commit_message="Publish the metric symbal_acc_at_k",
-            create_pr=create_pr,
-        )
-    except BadData:
-        raise
-    except Exception as error:  # a dozen kinds: no network, not signed in, no right to write, a card not taken
-        said = " ".join(str(getattr(error, "server_message", None) or error).split()).rstrip(".;:")
-        raise BadData(
-            f"{repo} was not published: {said or type(error).__name__}; check the connection and `hf auth whoami`, "
-            "then run it again."
-        ) from error
-    return str(done.pr_url or done.commit_url)
-
-
-def _check(repo: str) -> None:
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    try:
-        validate_repo_id(repo)
-        valid = repo.count("/") == 1 and repo.endswith(f"/{NAME}")
-    except HFValidationError:
-        valid = False
-    if not valid:
+    if not (is_repo(repo) and repo.endswith(f"/{NAME}")):
         raise BadData(f"{repo!r} is no name for the Space; evaluate finds the metric in NAMESPACE/{NAME} only.")
+    card = (FOLDER / "README.md").read_text("utf-8").replace(PLACEHOLDER, repo)
+    files = {name: card.encode() if name == "README.md" else (FOLDER / name).read_bytes() for name in FILES}
+    return publish_space(
+        repo, files, message="Publish the metric symbal_acc_at_k", create_pr=create_pr, private=private, token=token
+    )

@@ -55,9 +55,7 @@ def test_every_row_of_the_paper_s_tables_has_a_run_of_its_own(commands):
     medical = [run for run in paper if run["--where"] == "domain=medical"]
     assert len(natural) == 4 + 11 and len(medical) == 1 + 17 + 29
     assert len(parts(natural, "--text-encoder", "--scorer-1", "--summarizer-1")) == 4  # Table 4, photos
-    assert (
-        len(parts(natural, "--image-encoder", "--scorer-2", "--summarizer-2")) == 12
-    )  # Table 5 has ten
+    assert len(parts(natural, "--image-encoder", "--scorer-2", "--summarizer-2")) == 12  # Table 5 has ten
     direct = {run["--chat"].partition("#")[2] for run in runs if run["--method"] == "direct"}
     assert len(direct) == 4  # Table 6
 
