@@ -80,6 +80,7 @@ def audit(
         Path | None, typer.Option(help="JSON {class: [synonyms]} or a text file with one class a line.")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Read at most this many rows.")] = None,
+    sample: Annotated[int | None, typer.Option(help="Audit this many of them, drawn at random.")] = None,
     top_k: Annotated[int, typer.Option(help="At most this many findings.")] = 5,
     tau: Annotated[float, typer.Option(help="Least confirmed share of a finding, in [0, 1].")] = 0.7,
     alpha: Annotated[float, typer.Option(help="Largest corrected p-value of a finding, in (0, 1).")] = 0.05,
@@ -125,12 +126,13 @@ def audit(
 
     data = load_data(
         source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
-        objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
+        objects_column=objects_column, image_root=image_root, join=join, limit=limit, sample=sample,
+        seed=seed, on_bad_row=on_bad_row,
     )  # fmt: skip
     say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
     result = run_audit(
         data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate,
-        seed=seed, on_bad_row=on_bad_row, progress=progress, vocabulary=vocabulary, limit=limit,
+        seed=seed, on_bad_row=on_bad_row, progress=progress, vocabulary=vocabulary, limit=limit, sample=sample,
         text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
         summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat, prompts=prompts,
         concurrency=concurrency, members=members, device=device, dtype=dtype, device_map=device_map,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,18 +125,21 @@ def load_data(
     image_root: str | Path | None = None,
     join: str | Path | None = None,
     limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
     on_bad_row: OnBadRow = "warn",
 ) -> AuditData:
     """Read a source.
 
     Args:
-        source: a `datasets.Dataset`, rows as mappings, a table file (.jsonl, .json, .csv, .tsv, .parquet), a folder
-            (a table with image paths, or images with a metadata file), or a Hub dataset id ("ns/name", with
-            ":config" and "@split" where needed).
+        source: a `datasets.Dataset`, rows as mappings, a table file (.jsonl, .json, .csv, .tsv, .parquet), a
+            WebDataset tar, a folder (a table with image paths, images with a metadata file, or shards of parquet or
+            tar), or a Hub dataset id ("ns/name", with ":config" and "@split" where needed).
         image_column: and the other columns: found by their usual names when not given.
         image_root: the folder that image paths are relative to and must stay inside; the source's own by default.
         join: a second table whose columns are added to the rows with the same id.
         limit: read at most this many rows.
+        sample: of these keep this many, drawn with `seed`, in their order; the source is read once.
         on_bad_row: "error" raises at the first bad row; "warn" and "skip" leave bad rows out and count them.
 
     Raises:
@@ -162,7 +167,7 @@ def load_data(
     total = 0
     # A dataset's rows are read without their image bytes, which stay where they are until a model wants them.
     scan = rows.remove_columns(image_name) if image_name and hasattr(rows, "remove_columns") else rows
-    for place, row in enumerate(_limited(scan, limit)):
+    for place, row in _sampled(enumerate(_limited(scan, limit)), sample, seed):
         total += 1
         row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(place)
         problem = _problem(row.get(caption_name))
@@ -272,6 +277,19 @@ def _limited(rows: Iterable[Any], limit: int | None) -> Iterator[Any]:
         if limit is not None and place >= limit:
             return
         yield row
+
+
+def _sampled(rows: Iterator[tuple[int, Any]], sample: int | None, seed: int) -> Iterable[tuple[int, Any]]:
+    """`sample` of the numbered rows, each with the same chance, by one pass over them (Vitter's reservoir, 1985)."""
+    if sample is None:
+        return rows
+    if sample < 1:
+        raise BadData(f"sample={sample}; it must be at least 1 row.")
+    draw, kept = random.Random(seed), list(itertools.islice(rows, sample))
+    for seen, row in enumerate(rows, sample + 1):
+        if (place := draw.randrange(seen)) < sample:
+            kept[place] = row
+    return sorted(kept, key=lambda row: row[0])
 
 
 def _problem(caption: Any) -> str | None:

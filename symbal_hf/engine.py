@@ -47,6 +47,7 @@ def audit(
     join: str | Path | None = None,
     vocabulary: str | Path | Mapping[str, Sequence[str]] | None = None,
     limit: int | None = None,
+    sample: int | None = None,
     top_k: int = 5,
     tau: float = 0.7,
     alpha: float = 0.05,
@@ -85,6 +86,7 @@ def audit(
         join: a second table whose columns are added by id.
         vocabulary: classes with synonyms, as a mapping or a file; limits the audit to these concepts.
         limit: audit at most this many rows.
+        sample: of these audit this many, drawn with `seed`.
         top_k: at most this many findings.
         tau: a finding needs the lower bound of its confirmed share above this, in [0, 1].
         alpha: a finding needs a corrected p-value below this, in (0, 1).
@@ -120,7 +122,8 @@ def audit(
     else:
         data = load_data(
             source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
-            objects_column=objects_column, image_root=image_root, join=join, limit=limit, on_bad_row=on_bad_row,
+            objects_column=objects_column, image_root=image_root, join=join, limit=limit, sample=sample,
+            seed=seed, on_bad_row=on_bad_row,
         )  # fmt: skip
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     models: dict[str, Any]
@@ -145,7 +148,8 @@ def audit(
     provenance = {
         "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": name, "method": method,
         "scorer": evidence.beliefs.scorer, "source": data.source, "seed": seed, "top_k": top_k, "tau": tau,
-        "alpha": alpha, "min_rate": min_rate, "limit": limit, "on_bad_row": on_bad_row, "models": models,
+        "alpha": alpha, "min_rate": min_rate, "limit": limit, "sample": sample, "on_bad_row": on_bad_row,
+        "models": models,
     }  # fmt: skip
     return replace(
         conclude(evidence, pairs, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate), provenance=provenance

@@ -29,7 +29,8 @@ TASK = "systematic-misalignment"
 LITE = Path(__file__).parent / "lite"  # what the task means where no model is named
 PARTS = tuple(field.name for field in fields(Composition))
 READING = (
-    "image_column", "caption_column", "reference_column", "objects_column", "image_root", "join", "limit", "on_bad_row",
+    "image_column", "caption_column", "reference_column", "objects_column", "image_root", "join", "limit", "sample",
+    "on_bad_row",
 )  # fmt: skip
 OPTIONS = tuple(name for name in inspect.signature(audit).parameters if name not in (*READING, "source", "preset"))
 Output = Literal["findings", "prediction", "result"]
@@ -234,14 +235,14 @@ class SymbalPipeline(Pipeline):
         if output not in ("findings", "prediction", "result"):
             raise ValueError(f"output={output!r}; available: 'findings', 'prediction', 'result'.")
         return (
-            {name: value for name, value in options.items() if name in READING},
+            {name: value for name, value in options.items() if name in (*READING, "seed")},
             {name: value for name, value in options.items() if name in (*OPTIONS, "on_bad_row")},
             {name: value for name, value in options.items() if name == "output"},
         )
 
     def preprocess(self, one: _One, **reading: Any) -> dict[str, Any]:  # type: ignore[override]
         """The dataset as the table that an audit works on."""
-        return {"data": load_data(one.source, **reading)}
+        return {"data": load_data(one.source, **{"seed": self.model.config.seed, **reading})}
 
     def _forward(self, inputs: dict[str, Any], **options: Any) -> dict[str, Any]:  # type: ignore[override]
         spread = self.model.device_map

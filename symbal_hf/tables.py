@@ -9,7 +9,7 @@ from typing import Any
 
 IDS = ("id", "image_id", "row_id")
 CAPTIONS = ("caption", "generated_caption", "text")
-TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".tar")
 PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
 
 
@@ -59,6 +59,9 @@ def _open_folder(path: Path) -> tuple[Any, list[str], Path | None, str]:
     if len(best) == 1 or (best and best[0].stem in ("metadata", "captions")):
         rows, columns = _table(best[0])
         return rows, columns, path.resolve(), f"{path.name}/{best[0].name}"
+    if shards := _shards(path, best):
+        rows = _sharded(shards)
+        return rows, list(rows.column_names), path.resolve(), f"{len(shards)} shards in {path.name}"
     if len(best) > 1:
         raise BadData(f"{path} holds several tables ({', '.join(p.name for p in best)}); name the one to audit.")
     if any(p.suffix.lower() in PICTURES for p in path.rglob("*")):
@@ -66,6 +69,19 @@ def _open_folder(path: Path) -> tuple[Any, list[str], Path | None, str]:
             f"{path} holds images but no captions; add metadata.jsonl with one {{'file_name', 'caption'}} a line."
         )
     raise BadData(f"{path} holds no table ({', '.join(TABLES)}) with a caption column ({', '.join(CAPTIONS)}).")
+
+
+def _shards(path: Path, tables: list[Path]) -> list[Path]:
+    """The files that make up one table of this folder, or of its folder data/, in order: all parquet, or all tars."""
+    found = tables or [p for p in sorted(path.glob("data/*")) if p.suffix.lower() in (".parquet", ".tar")]
+    kinds = {p.suffix.lower() for p in found}
+    return found if kinds in ({".parquet"}, {".tar"}) else []
+
+
+def _sharded(files: list[Path]) -> Any:
+    from symbal_hf.shards import ParquetRows, TarRows
+
+    return TarRows(files) if files[0].suffix.lower() == ".tar" else ParquetRows(files)
 
 
 def _open_hub(name: str) -> tuple[Any, list[str], Path | None, str]:
@@ -96,11 +112,9 @@ def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def _table(path: Path) -> tuple[Any, list[str]]:
     """Rows of one table file."""
     suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        from datasets import Dataset
-
-        dataset = _undecoded(Dataset.from_parquet(str(path)))
-        return dataset, list(dataset.column_names)
+    if suffix in (".parquet", ".tar"):
+        sharded = _sharded([path])
+        return sharded, list(sharded.column_names)
     if suffix in (".csv", ".tsv"):
         import csv
 
