@@ -57,6 +57,27 @@ def test_fisher_holds_far_out_in_the_tail_of_large_tables(n, share1, share2, dev
     assert float(fisher_greater(a, n1, m, n)) == pytest.approx(p, rel=1e-9)
 
 
+@st.composite
+def extreme_tables(draw, largest: int = 100_000):
+    """Tables of up to 100,000 rows whose margins and overlap are often as small or as large as they can be."""
+    n = draw(st.integers(0, largest) | st.sampled_from([0, 1, 2, largest]))
+    margin = st.integers(0, n) | st.sampled_from(sorted({0, min(1, n), n // 2, max(n - 1, 0), n}))
+    n1, m = draw(margin), draw(margin)
+    low, high = max(0, n1 + m - n), min(n1, m)
+    mean = min(max(round(n1 * m / max(n, 1)), low), high)
+    ends = sorted({low, min(low + 1, high), mean, max(high - 1, low), high})
+    return draw(st.integers(low, high) | st.sampled_from(ends)), n1, m, n
+
+
+@given(st.lists(extreme_tables(), min_size=1, max_size=12))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_fisher_is_scipy_s_to_nine_digits_at_every_extreme(drawn):
+    expected = [fisher_exact(cells(*table), alternative="greater").pvalue for table in drawn]
+    p = fisher_greater(*np.array(drawn).T)
+    np.testing.assert_allclose(p, expected, rtol=0, atol=1e-9)
+    assert ((p >= 0) & (p <= 1)).all()
+
+
 @pytest.mark.parametrize(
     ("a", "n1", "m", "size"),
     [(130, 1000, 3000, 1.737e-44), (131, 1000, 3000, 4.08e-45), (70, 1000, 3000, 1.11e-10), (30, 1000, 3000, 0.526),

@@ -1,6 +1,8 @@
-"""The silhouette is the textbook's, only faster; k-means sees every vector and finds the groups that are there."""
+"""The silhouette is the textbook's, only faster; k-means finds the groups that are there, at any size."""
 
 from __future__ import annotations
+
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -196,3 +198,136 @@ def test_a_k_beyond_the_distinct_vectors_is_left_out():
     found = choose_k(x, range(2, 20))
     assert found.k == 3 and found.silhouette == pytest.approx(1)
     assert [k for k, _ in found.sweep] == [2, 3]
+
+
+def on_disk(folder, x, dtype):
+    """`x` as a read-only memory map."""
+    np.asarray(x, dtype).tofile(folder / "x")
+    return np.memmap(folder / "x", dtype, "r", shape=x.shape)
+
+
+def plainly(x, ks, seed):
+    """The choice of k from its definition: each k trained on every vector."""
+    groups = {k: spherical_kmeans(x, k, seed=seed) for k in ks}
+    scores = {k: cosine_silhouette(x, labels) for k, labels in groups.items()}
+    return groups[max(ks, key=lambda k: scores[k])], scores
+
+
+@given(st.integers(0, 1000), st.integers(30, 300), st.sampled_from([np.float16, np.float32, np.float64]))
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_few_vectors_are_all_trained_on(seed, n, dtype):
+    x = np.random.default_rng(seed).normal(size=(n, 6)).astype(dtype)
+    labels, scores = plainly(x, range(2, 8), seed)
+    found = choose_k(x, range(2, 8), seed=seed)
+    np.testing.assert_array_equal(found.labels, labels)
+    assert dict(found.sweep) == scores
+
+
+def test_fifty_thousand_vectors_are_few():
+    x = np.random.default_rng(0).normal(size=(50_000, 4)).astype(np.float32)
+    labels, scores = plainly(x, [2, 3], 0)
+    found = choose_k(x, [2, 3])
+    np.testing.assert_array_equal(found.labels, labels)
+    assert dict(found.sweep) == scores
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("sample", [50_000, 1])
+def test_a_memory_map_is_clustered_as_the_array_in_it(tmp_path, dtype, sample):
+    x, _ = blobs(5, 700, 12, spread=1.5)
+    x = x.astype(dtype)
+    one = choose_k(on_disk(tmp_path, x, dtype), range(2, 9), seed=2, sample=sample)
+    other = choose_k(x, range(2, 9), seed=2, sample=sample)
+    np.testing.assert_array_equal(one.labels, other.labels)
+    assert one.labels.dtype == np.int64 and (one.k, one.silhouette, one.sweep) == (
+        other.k, other.silhouette, other.sweep,
+    )  # fmt: skip
+    np.testing.assert_array_equal(
+        silhouette_samples(on_disk(tmp_path, x, dtype), one.labels), silhouette_samples(x, one.labels)
+    )
+
+
+@given(st.integers(2, 7), st.integers(0, 1000))
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_a_sample_finds_the_groups_that_all_vectors_find(planted, seed):
+    x, truth = blobs(planted, 3000 // planted, 16, seed=seed)
+    found, full = (choose_k(x, range(2, 9), seed=seed, sample=s) for s in (1, len(x)))  # 8 * 256 is the least sample
+    assert found.k == full.k == planted
+    assert same_partition(found.labels, truth)
+    assert found.silhouette == pytest.approx(cosine_silhouette(x, found.labels), abs=1e-12)
+    assert found.silhouette == dict(found.sweep)[planted] == max(dict(found.sweep).values())
+    assert [k for k, _ in found.sweep] == list(range(2, 9))
+
+
+def test_a_sampled_sweep_is_the_same_for_the_same_seed_only():
+    x = np.random.default_rng(1).normal(size=(5000, 8))
+    first = choose_k(x, range(2, 7), seed=3, sample=1)
+    again = choose_k(x.copy(), range(2, 7), seed=3, sample=1)
+    np.testing.assert_array_equal(first.labels, again.labels)
+    assert first.sweep == again.sweep
+    assert not np.array_equal(first.labels, choose_k(x, range(2, 7), seed=4, sample=1).labels)
+
+
+def test_the_chosen_k_of_a_sample_is_trained_on_every_vector():
+    """A converged answer is its own Lloyd step over ALL vectors; one trained on a sample is not."""
+    x = unit(np.random.default_rng(4).normal(size=(6000, 3)))
+    labels = choose_k(x, [3], iterations=300, sample=1).labels
+    centre = unit(np.stack([x[labels == c].mean(0) for c in range(3)]))
+    assert (np.argmax(x @ centre.T, axis=1) == labels).all()
+
+
+def test_a_memory_map_is_never_copied_whole(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40_000, 128)).astype(np.float16)
+    mapped = on_disk(tmp_path, x, np.float16)
+    tracemalloc.start()
+    choose_k(mapped, [2, 3], iterations=2, sample=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < x.nbytes
+
+
+def test_a_sampled_sweep_leaves_out_what_a_full_one_leaves_out():
+    x = np.repeat(np.eye(3), 2000, axis=0)
+    found = choose_k(x, range(1, 8), sample=1)
+    assert found.k == 3 and found.silhouette == pytest.approx(1)
+    assert [k for k, _ in found.sweep] == [2, 3]
+    assert choose_k(np.ones((5000, 4)), range(2, 6), sample=1).labels.tolist() == [0] * 5000
+
+
+@given(st.integers(0, 1000), st.integers(3, 40))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_ks_go_as_far_as_there_are_distinct_directions(seed, n):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-1, 2, size=(n, 3)) * rng.choice([1.0, -0.0, 2.5], size=(n, 1))
+    distinct = len(np.unique(unit(x).round(6), axis=0))
+    sweep = choose_k(x, range(2, 45)).sweep
+    assert [k for k, _ in sweep] == list(range(2, min(distinct, n - 1) + 1))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_is_not_finite_is_named_by_its_row(value):
+    x = np.random.default_rng(0).normal(size=(9000, 4))
+    kept = np.random.default_rng(0).choice(9000, 512, replace=False, shuffle=False)
+    row = int(np.setdiff1d(np.arange(5000, 9000), kept)[0])  # of no sample
+    x[row, 2] = value
+    with pytest.raises(ValueError, match=f"vector {row} holds a value that is not finite"):
+        choose_k(x, [2], sample=1)
+
+
+def test_faiss_is_asked_for_gpus_where_it_has_some(monkeypatch):
+    import faiss
+
+    x, truth = blobs(3, 800, 8)
+    expected = choose_k(x, [2, 3, 4], sample=1)
+    moved = []
+
+    def to_gpus(index, **options):
+        moved.append(options)
+        return index
+
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", to_gpus)
+    assert same_partition(spherical_kmeans(x, 3), truth)
+    assert moved == [{"ngpu": 2}]
+    np.testing.assert_array_equal(choose_k(x, [2, 3, 4], sample=1).labels, expected.labels)
+    assert {} in moved  # vectors are assigned there too
