@@ -13,6 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench_json import add_json, write_json
+
 from benchmark_builder.compose import compose_captions
 from benchmark_builder.photos import photo_base
 from symbal_hf.facts import split_facts
@@ -23,6 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="folder with coco/")
     parser.add_argument("--rows", type=int, default=4349)
+    add_json(parser)
     args = parser.parse_args()
     base = photo_base(args.data / "coco", part="all")
     with tempfile.TemporaryDirectory() as folder:
@@ -49,6 +52,7 @@ def main() -> None:
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
             print(f"{label}: {times[-1]:.0f} s, peak memory so far {peak:.2f} GiB")
         print(f"second / first: {times[1] / times[0]:.3f}")
+        write_json(args.json, {f"audit of {args.rows} photos, full cache / empty cache": times[1] / times[0]})
 
 
 if __name__ == "__main__":

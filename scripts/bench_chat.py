@@ -9,6 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench_json import add_json, write_json
+
 from symbal_hf.ask import ask
 from symbal_hf.chat import Message
 from symbal_hf.chat_server import ServerModel
@@ -25,6 +27,7 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=2000, help="questions with many")
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--image-bytes", type=int, default=0, help="size of the image of each question; 0 for none")
+    add_json(parser)
     args = parser.parse_args()
 
     image = (b"\xff\xd8\xff" + bytes(args.image_bytes),) if args.image_bytes else ()
@@ -46,6 +49,8 @@ def main() -> None:
                 rates[concurrency] = (n - 2) / (time.perf_counter() - start)
                 print(f"concurrency {concurrency:3d}: {rates[concurrency]:7.1f} questions a second")
             print(f"ratio {rates[args.concurrency] / rates[1]:.1f}")
+            name = f"questions a second, {args.concurrency} in flight / one after the other"
+            write_json(args.json, {name: rates[args.concurrency] / rates[1]})
     finally:
         server.kill()
         server.wait()

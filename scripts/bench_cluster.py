@@ -8,6 +8,7 @@ from collections.abc import Callable
 from statistics import median
 
 import numpy as np
+from bench_json import add_json, write_json
 from sklearn.metrics import silhouette_samples as all_pairs_samples
 from sklearn.metrics import silhouette_score as all_pairs_score
 
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=20, help="groups; the sweep tries k/2, k and 2k clusters")
     parser.add_argument("--runs", type=int, default=3, help="runs of each side, of which the median counts")
     parser.add_argument("--seed", type=int, default=0)
+    add_json(parser)
     args = parser.parse_args()
 
     x = groups(args.n, args.d, args.k, args.seed)
@@ -70,6 +72,7 @@ def main() -> None:
     for name, ours, theirs in rows:
         print(f"| {name} | {ours:.3f} | {theirs:.3f} | {theirs / ours:.1f}x |")
     print(f"\nlargest difference of a vector's silhouette: {apart:.1e}")
+    write_json(args.json, {f"{name}, scikit-learn / ours": theirs / ours for name, ours, theirs in rows})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from statistics import median
 from typing import TypeVar
 
 import numpy as np
+from bench_json import add_json, write_json
 from scipy import sparse
 from scipy.stats import fisher_exact
 
@@ -66,8 +67,10 @@ def cluster(args: argparse.Namespace) -> None:
             f"clustered and silhouetted in {seconds / 60:.2f} minutes; k={found.k}, silhouette {found.silhouette:.4f}"
         )
         print(f"peak memory {peak:.2f} GiB (before it {before:.2f} GiB)")
+        figures = {f"minutes to cluster and silhouette {args.n} facts": seconds / 60, "peak GiB of it": peak}
         n = min(args.compare, args.n)
         if not n:
+            write_json(args.json, figures)
             return
         ours, ours_s = timed(lambda: choose_k(x[:n], ks, seed=args.seed, sample=args.sample))
         full, full_s = timed(lambda: choose_k(x[:n], ks, seed=args.seed, sample=n))
@@ -77,6 +80,8 @@ def cluster(args: argparse.Namespace) -> None:
     print(f"| a sample, three again on all | {ours_s:.1f} | {ours.k} | {ours.silhouette:.4f} |")
     print(f"| all | {full_s:.1f} | {full.k} | {full.silhouette:.4f} |")
     print(f"\nratio {full_s / ours_s:.1f}x")
+    figures[f"sweep over {n} facts, every k on everything / ours"] = full_s / ours_s
+    write_json(args.json, figures)
 
 
 def shown(n: int, features: int, errors: np.ndarray, rng: np.random.Generator) -> sparse.csr_matrix:
@@ -129,6 +134,9 @@ def association(args: argparse.Namespace) -> None:
     print(f"ratio {whole / (count_s + test_s):.0f}x (extrapolated; scipy is given the counts)")
     print(f"p-values from {min(theirs):.1e} to {max(theirs):.2f}; largest difference {apart.max():.1e}")
     print(f"largest difference relative to the p-value {relative.max():.1e}")
+    name = f"association of {args.features} features over {args.n} images, scipy's loop / ours"
+    figures = {name: whole / (count_s + test_s), "largest difference of its p-values": float(apart.max())}
+    write_json(args.json, figures)
 
 
 def main() -> None:
@@ -154,6 +162,7 @@ def main() -> None:
     two.set_defaults(run=association)
     for command in (one, two):
         command.add_argument("--seed", type=int, default=0)
+        add_json(command)
     args = parser.parse_args()
     args.run(args)
 
