@@ -23,6 +23,7 @@ Columns = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 SURE = 0.999  # what a given list of objects is worth: labels are not free of errors
 WELL_ALIGNED = 0.1  # prior share of false mentions where nothing is known about a concept
 LIMIT = 6.0  # no single mention may outweigh e^6 to 1
+NAMES = 256  # put to the image encoder at once
 QUESTIONS = ("{}", "a photo of a {}")  # how a concept is put to the image encoder; the answers are averaged
 
 
@@ -135,9 +136,15 @@ class EmbeddingJudge:
     def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See `Judge.judge`."""
         asked = [self.embed([form.format(name) for name in names]) for form in QUESTIONS]
-        odds = np.mean([self.vision.log_odds(self.regions, vectors) for vectors in asked], axis=0)
-        presence = (1 / (1 + np.exp(-np.clip(odds, -30, 30)))).astype(np.float32)
-        return presence, log_ratio_of(presence)
+        presence = np.empty((len(self.regions), len(names)), np.float32)
+        ratio = np.empty_like(presence)
+        for start in range(0, len(names), NAMES):  # what lies between them is as large as both
+            part = slice(start, start + NAMES)
+            odds = self.vision.log_odds(self.regions, np.concatenate([vectors[part] for vectors in asked]))
+            odds = odds.reshape(len(odds), len(asked), -1).mean(1)
+            presence[:, part] = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
+            ratio[:, part] = log_ratio_of(presence[:, part])
+        return presence, ratio
 
 
 def fact_alignment(concepts: Concepts, log_ratio: NDArray[np.float32]) -> NDArray[np.float32]:

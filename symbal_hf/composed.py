@@ -86,8 +86,8 @@ def _judged(
     else:
         assert data.images is not None  # else there is nothing to score by
         encoder = parts.joint("scorer_1")
-        images, _ = embed_images(data.images, encoder, store=parts.store, progress=parts.progress)
-        embed = partial(embed_texts, encoder=encoder, store=parts.store, progress=parts.progress)
+        images, _ = embed_images(data.images, encoder, **parts.shared)
+        embed = partial(embed_texts, encoder=encoder, **parts.shared)
         judge = ZeroShotJudge(images, embed, concepts)
     # Cosines are on no scale of truth: they rank facts, and say nothing of a single one.
     if kind != "embedding":

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symbal_hf.large import release
+
 if TYPE_CHECKING:
     import torch
     from PIL import Image
@@ -153,4 +155,7 @@ class LiteVision:
             for start in range(0, len(regions), 16):  # small enough to stay in the processor's cache
                 part = torch.from_numpy(np.asarray(regions[start : start + 16], np.float32))
                 out[start : start + 16] = self.adapter.log_odds(part, words).numpy()
+                if start % 4096 == 0:
+                    release(regions)
+            release(regions)
         return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from symbal_hf.concepts import Concepts, find_concepts
 from symbal_hf.data import AuditData, OnBadRow
 from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
 from symbal_hf.facts import split_facts
+from symbal_hf.large import without
 from symbal_hf.phrases import Vocabulary, compounds_of_parts
 from symbal_hf.references import ReferenceJudge
 from symbal_hf.store import Store
@@ -54,24 +55,30 @@ def gather(
     store: Store | None = None,
     progress: Progress = quiet,
     on_bad_row: OnBadRow = "warn",
+    devices: int = 1,
+    num_nodes: int = 1,
+    strategy: str | None = None,
 ) -> Evidence:
-    """Embed what needs embedding and judge every concept of the captions on every image."""
+    """Embed what needs embedding, by so many processes, and judge every concept of the captions on every image."""
     from symbal_hf.encode import LiteVision, MiniLM
 
     scorer = choose_scorer(scorer, data)
-    store = store or Store()
+    shared: dict[str, Any] = {
+        "store": store or Store(), "progress": progress, "devices": devices, "num_nodes": num_nodes,
+        "strategy": strategy,
+    }  # fmt: skip
     regions = None
     if scorer == "embedding":
         assert data.images is not None
-        regions, bad = embed_images(data.images, LiteVision(), store=store, progress=progress)
+        regions, bad = embed_images(data.images, LiteVision(), **shared)
         if bad and on_bad_row == "error":
             row = min(bad)
             raise BadData(f"row {data.ids[row]}: {bad[row]}; mend it or pass on_bad_row='warn'.")
         if len(bad) == len(data):
             raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
-        regions = np.delete(regions, sorted(bad), axis=0)
+        regions = without(regions, sorted(bad))
         data = data.without(bad)
-    embed = partial(embed_texts, encoder=MiniLM(), store=store, progress=progress)
+    embed = partial(embed_texts, encoder=MiniLM(), **shared)
     return weigh(data, regions, embed, scorer=scorer, vocabulary=vocabulary)
 
 

@@ -42,6 +42,9 @@ class Parts:
         device: where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps".
         dtype: their numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
         device_map: "auto" spreads a model that fits no single GPU over all of them.
+        devices: processes that embed on this machine, of one GPU each where the encoder is on one.
+        num_nodes: machines that a launcher has started this program on; see `symbal_hf.embed.embed`.
+        strategy: "auto" shares the work with all processes of a launcher, which must then all do the same.
         progress: wraps long loops.
     """
 
@@ -55,6 +58,9 @@ class Parts:
     device: str = "auto"
     dtype: str = "auto"
     device_map: str | None = None
+    devices: int = 1
+    num_nodes: int = 1
+    strategy: str | None = None
     progress: Progress = quiet
 
     def chat(self, spec: str) -> ChatModel:
@@ -116,11 +122,11 @@ class Parts:
 
     def text_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) unit vectors of texts by the composition's text encoder."""
-        return embed_texts(texts, self._text_encoder, store=self.store, progress=self.progress)
+        return embed_texts(texts, self._text_encoder, **self.shared)
 
     def image_vectors(self, images: Images) -> tuple[NDArray[np.float32], dict[int, str]]:
         """(N, D) unit vectors of images by the composition's image encoder, and why some could not be read."""
-        return embed_images(images, self._image_encoder, store=self.store, progress=self.progress)
+        return embed_images(images, self._image_encoder, **self.shared)
 
     def phrase_vectors(self, phrases: Sequence[str]) -> NDArray[np.float32]:
         """(T, 384) unit vectors of short phrases, always by the small text encoder.
@@ -129,7 +135,15 @@ class Parts:
         """
         from symbal_hf.encode import MiniLM
 
-        return embed_texts(phrases, MiniLM(), store=self.store, progress=self.progress)
+        return embed_texts(phrases, MiniLM(), **self.shared)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """How this audit embeds, as keywords of `symbal_hf.embed.embed_texts` and `embed_images`."""
+        return {
+            "store": self.store, "progress": self.progress, "devices": self.devices, "num_nodes": self.num_nodes,
+            "strategy": self.strategy,
+        }  # fmt: skip
 
     def joint(self, part: str) -> JointEncoder:
         """The encoder of images and texts that scorer `part` compares them by."""

@@ -81,8 +81,8 @@ def _cosines(parts: Parts, part: str, data: AuditData, facts: Facts, which: NDAr
     if data.images is None:
         raise BadData(f"{part}=embedding compares facts with images, and the source has none.")
     encoder = parts.joint(part)
-    images, bad = embed_images(data.images, encoder, store=parts.store, progress=parts.progress)
-    texts = embed_texts([facts.text[f] for f in which], encoder, store=parts.store, progress=parts.progress)
+    images, bad = embed_images(data.images, encoder, **parts.shared)
+    texts = embed_texts([facts.text[f] for f in which], encoder, **parts.shared)
     cosine = (texts * images[facts.row[which]]).sum(1)
     unread = np.isin(facts.row[which], list(bad))
     return np.where(unread, np.nan, (1 + cosine) / 2).astype(np.float32)

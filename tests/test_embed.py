@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 
 import numpy as np
@@ -11,8 +12,11 @@ import tiny_models as tiny
 from PIL import Image
 from tiny_models import IMAGE_KINDS, TEXTS, encode_images, pictures
 
+from symbal_hf import embed_load
 from symbal_hf.data import Images
-from symbal_hf.embed import embed_images, embed_texts
+from symbal_hf.embed import embed, embed_images, embed_texts
+from symbal_hf.embed_encoders import fitted
+from symbal_hf.embed_world import DeadRank
 from symbal_hf.encode import LiteVision, MiniLM, MissingModel
 from symbal_hf.encoders import load_image_encoder, load_text_encoder
 from symbal_hf.images import decode
@@ -130,3 +134,73 @@ def test_a_picture_of_absurd_size_is_one_bad_row(monkeypatch):
     assert decode(small.getvalue()).size == (7, 7)
     with pytest.raises(ValueError, match="more pixels than Pillow takes"):
         decode(huge.getvalue())
+
+
+def test_decoding_by_processes_gives_the_same_for_every_kind(zoo, tmp_path):
+    files = [encoded(image) for image in pictures(5)]
+    images = Images([*files[:2], b"no picture", *files[2:]], range(6), None)
+    for kind in IMAGE_KINDS:
+        found = [
+            embed(
+                images, load_image_encoder(getattr(zoo, kind)), store=Store(tmp_path / f"{kind}{n}"), batch=2, workers=n
+            )
+            for n in (0, None, 2)
+        ]
+        for other in found[1:]:
+            np.testing.assert_array_equal(other.values, found[0].values)
+            assert other.bad == found[0].bad and list(other.bad) == [2]
+
+
+def test_what_cannot_be_read_is_tried_once_and_again_under_other_limits(zoo, tmp_path, monkeypatch):
+    images, store = Images([encoded(pictures(1, size=(30, 30))[0])], [0], None), Store(tmp_path / "s.sqlite")
+    encoder, tried = load_image_encoder(zoo.clip), []
+    monkeypatch.setattr(embed_load, "decode", lambda file: (tried.append(1), decode(file))[1])
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)
+    for _ in range(2):
+        assert "more pixels than Pillow takes" in embed_images(images, encoder, store=store)[1][0]
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5000)
+    assert not embed_images(images, encoder, store=store)[1]
+    assert len(tried) == 2
+
+
+def test_values_do_not_depend_on_what_is_known_already_or_on_where_a_run_stopped(zoo, tmp_path):
+    encoder, store = load_text_encoder(zoo.st_bert), Store(tmp_path / "s.sqlite")
+    texts = [f"{text} {i}" for i in range(3) for text in TEXTS]
+    expected = embed_texts(texts, encoder, store=Store(tmp_path / "whole.sqlite"), batch=8)
+
+    def stop(items, label, total):
+        for i, item in enumerate(items):
+            yield item
+            if i == 1:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_texts(texts, encoder, store=store, batch=8, progress=stop)
+    np.testing.assert_array_equal(embed_texts(texts, encoder, store=store, batch=8), expected)
+
+
+def test_numbers_and_compiling_have_vectors_of_their_own(zoo, tmp_path):
+    import torch
+
+    encoder, store = load_text_encoder(zoo.clip, device="cpu"), Store(tmp_path / "s.sqlite")
+    plain = embed_texts(TEXTS, encoder, store=store)
+    half = embed(TEXTS, encoder, store=store, precision="bf16-true").values
+    compiled = embed(TEXTS, encoder, store=store, compiled="eager").values
+    assert_unit(half, len(TEXTS), encoder.dim)
+    assert 0 < np.abs(half - plain).max() < 0.1
+    np.testing.assert_allclose(compiled, plain, **CLOSE)
+    unique = len(set(TEXTS))
+    assert [(k.kind, k.entries) for k in store.kinds()] == [("text", 3 * unique)]
+    assert encoder.model.dtype == torch.float32
+    assert all(m._compiled_call_impl is None for m in encoder.model.children())
+    regions = LiteVision()
+    assert fitted(regions, precision="32-true").fingerprint == LiteVision(bf16=False).fingerprint
+    assert fitted(load_image_encoder("lite"), precision="32-true").fingerprint != load_image_encoder("lite").fingerprint
+
+
+def test_a_dead_decoding_process_is_one_sentence(zoo, tmp_path, monkeypatch):
+    images = Images([encoded(image) for image in pictures(4)], range(4), None)
+    here = os.getpid()
+    monkeypatch.setattr(embed_load, "decode", lambda file: decode(file) if os.getpid() == here else os._exit(9))
+    with pytest.raises(DeadRank, match=r"one of 2 processes that decode images is gone .* workers=0"):
+        embed(images, load_image_encoder(zoo.clip), store=Store(tmp_path / "s.sqlite"), batch=1, workers=2)
