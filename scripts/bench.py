@@ -20,12 +20,13 @@ LIBRARIES = ("symbal-hf", "torch", "faiss-cpu", "scikit-learn", "scipy", "datase
 def commands(data: Path | None, quick: bool) -> dict[str, list[str]]:
     """The measurements by name; `quick` takes sizes that end in minutes, to see that all of them run."""
     small = {
-        "embed": ["--quick"], "silhouette and sweep": ["--n", "2000"], "clusters of many facts": ["--n", "60000"],
+        "embed": ["--images", "40", "--texts", "200", "--rounds", "1"], "reading": ["--rows", "2000"],
+        "silhouette and sweep": ["--n", "2000"], "clusters of many facts": ["--n", "60000"],
         "growth of an audit": ["--sizes", "500,1000"], "audit of photos": ["--rows", "300"],
         "association": ["--features", "1000", "--sample", "100"], "chat": ["--parallel", "400"],
     }  # fmt: skip
     found = {
-        "embed": ["bench_embed.py"],
+        "reading": ["bench_read.py"],
         "silhouette and sweep": ["bench_cluster.py"],
         "clusters of many facts": ["bench_scale.py", "cluster"],
         "association": ["bench_scale.py", "association"],
@@ -33,6 +34,7 @@ def commands(data: Path | None, quick: bool) -> dict[str, list[str]]:
         "growth of an audit": ["bench_growth.py"],
     }
     if data is not None:
+        found["embed"] = ["bench_embed.py", str(data / "coco" / "images")]
         found["audit of photos"] = ["bench_audit.py", str(data)]
         found["benchmark"] = ["bench_build.py", str(data / "coco" / "text" / "captions_val2017_all5000.jsonl")]
     return {name: [*words, *(small.get(name, []) if quick else [])] for name, words in found.items()}
@@ -59,7 +61,7 @@ def cold_import() -> dict[str, float]:
 def main() -> None:
     """Run them one after the other; one that fails is told and does not stop the rest."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="folder with coco/: adds the audit of photos and the benchmark")
+    parser.add_argument("--data", type=Path, help="folder with coco/: for photos and captions")
     parser.add_argument("--only", nargs="*", help="some of them, by name")
     parser.add_argument("--quick", action="store_true", help="small sizes: the figures mean little")
     parser.add_argument("--out", type=Path, default=Path("bench"), help="folder of bench.json and bench.md")

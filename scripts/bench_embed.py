@@ -7,9 +7,7 @@ all of them alike; a ratio is taken within each round, and medians over the roun
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import tempfile
 import time
@@ -21,6 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import numpy as np
+from bench_json import add_json, write_json
 
 from symbal_hf.data import Images
 from symbal_hf.embed import IMAGES, embed
@@ -45,7 +44,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--texts", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="JSON file")
+    add_json(parser)
     args = parser.parse_args()
     files = sorted(args.photos.rglob("*.jpg"))[: args.images]
     images = Images([str(path) for path in files], range(len(files)), None)
@@ -60,13 +59,7 @@ def main() -> None:
     seconds = {name: statistics.median(r[name] for r in rounds) for name in ways}
     ratios = {name: [r[above] / r[below] for r in rounds] for name, above, below, _ in RATIOS}
     print(_markdown(seconds, ratios, {"images": len(images), "texts": len(texts), "rounds": args.rounds}))
-    if args.out:
-        told = {
-            "machine": platform.processor() or platform.machine(), "cores": os.cpu_count(), "images": len(images),
-            "texts": len(texts), "seconds": seconds, "rounds": rounds,
-            "ratios": {name: {"median": statistics.median(r), "each": r} for name, r in ratios.items()},
-        }  # fmt: skip
-        args.out.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    write_json(args.json, {name: statistics.median(each) for name, each in ratios.items()})
 
 
 def _ways(

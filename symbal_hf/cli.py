@@ -17,6 +17,7 @@ from symbal_hf.cli_leaderboard import leaderboard, submit
 from symbal_hf.cli_metric import metric
 from symbal_hf.cli_models import estimate, serve_command
 from symbal_hf.cli_screen import progress, say
+from symbal_hf.columns import SourceFormat
 
 if TYPE_CHECKING:
     from symbal_hf.data import AuditData
@@ -46,12 +47,13 @@ OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, finding
 def main() -> None:
     """Run the command; expected failures are one sentence on stderr and exit code 2."""
     from symbal_hf.chat import ChatFailed
+    from symbal_hf.embed_world import DeadRank
     from symbal_hf.encode import MissingModel
     from symbal_hf.tables import BadData
 
     try:
         app()
-    except (BadData, ChatFailed, MissingModel, FileNotFoundError, ValueError) as error:
+    except (BadData, ChatFailed, DeadRank, MissingModel, FileNotFoundError, ValueError) as error:
         typer.echo(f"symbal: {error}", err=True)
         sys.exit(2)
 
@@ -79,6 +81,10 @@ def audit(
     vocabulary: Annotated[
         Path | None, typer.Option(help="JSON {class: [synonyms]} or a text file with one class a line.")
     ] = None,
+    source_format: Annotated[
+        SourceFormat, typer.Option(help="How the source is read. auto: as its structure says.")
+    ] = "auto",
+    allow_download: Annotated[bool, typer.Option("--allow-download", help="Fetch images that are URLs.")] = False,
     limit: Annotated[int | None, typer.Option(help="Read at most this many rows.")] = None,
     sample: Annotated[int | None, typer.Option(help="Audit this many of them, drawn at random.")] = None,
     top_k: Annotated[int, typer.Option(help="At most this many findings.")] = 5,
@@ -114,6 +120,12 @@ def audit(
     device_map: Annotated[
         str | None, typer.Option(help="auto: spread a model that fits no single GPU over all of them.")
     ] = None,
+    devices: Annotated[
+        int, typer.Option(help="Processes that embed on this machine, of one GPU each where the encoder is on one.")
+    ] = 1,
+    num_nodes: Annotated[
+        int, typer.Option(help="Machines, where torchrun, fabric run or srun has started this on each of them.")
+    ] = 1,
     members: Annotated[int, typer.Option(help="Members of a cluster that a summarizer looks at, at most.")] = 60,
     seed: SeedOption = 0,
     on_bad_row: Annotated[
@@ -127,15 +139,17 @@ def audit(
     data = load_data(
         source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
         objects_column=objects_column, image_root=image_root, join=join, limit=limit, sample=sample,
-        seed=seed, on_bad_row=on_bad_row,
+        seed=seed, on_bad_row=on_bad_row, source_format=source_format, allow_download=allow_download,
     )  # fmt: skip
-    say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out")
+    place = "" if data.images is None or data.images.root is None else f", images under {data.images.root}"
+    say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out{place}")
     result = run_audit(
         data, preset=preset, method=method, scorer=scorer, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate,
         seed=seed, on_bad_row=on_bad_row, progress=progress, vocabulary=vocabulary, limit=limit, sample=sample,
         text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
         summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat, prompts=prompts,
         concurrency=concurrency, members=members, device=device, dtype=dtype, device_map=device_map,
+        devices=devices, num_nodes=num_nodes,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:

@@ -10,23 +10,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from symbal_hf.columns import CAPTIONS, IDS, BadData, SourceFormat, Unusable
+from symbal_hf.columns import IMAGES as IMAGES
+from symbal_hf.download import fetched, inline, is_url
 from symbal_hf.findings import Skipped
-from symbal_hf.tables import CAPTIONS, IDS, BadData, joined, open_rows
+from symbal_hf.tables import joined, open_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 OnBadRow = Literal["error", "warn", "skip"]
-IMAGES = ("image", "image_path", "file_name", "file", "path")
+URLS = ("image_url", "url")
 REFERENCES = ("references", "reference", "reference_captions", "reference_caption")
 OBJECTS = ("objects", "chair_objects")
 
 
 class Images:
-    """The encoded images of N rows, read one at a time: from files below a root, or from a dataset's column."""
+    """The encoded images of N rows, read one at a time: from files below a root, a dataset's column, or URLs."""
 
-    def __init__(self, column: Sequence[Any], rows: Sequence[int], root: Path | None) -> None:
-        self._column, self._rows, self._root = column, rows, root
+    def __init__(
+        self, column: Sequence[Any], rows: Sequence[int], root: Path | None, *, allow_download: bool = False
+    ) -> None:
+        self._column, self._rows, self.root, self._download = column, rows, root, allow_download
         self.readable = False  # whether somebody has decoded all of them, so that nobody needs to try again
 
     def __len__(self) -> int:
@@ -34,7 +39,7 @@ class Images:
 
     def select(self, keep: Sequence[int]) -> Images:
         """The images of the rows `keep`, in that order."""
-        return Images(self._column, [self._rows[k] for k in keep], self._root)
+        return Images(self._column, [self._rows[k] for k in keep], self.root, allow_download=self._download)
 
     def encoded(self, row: int) -> bytes:
         """The file's bytes.
@@ -44,6 +49,10 @@ class Images:
             OSError: a file that cannot be read.
         """
         value = self._column[self._rows[row]]
+        if isinstance(value, (list, tuple)):
+            if len(value) > 1:
+                raise ValueError(f"{len(value)} images in this row; a row is one caption of one image")
+            value = value[0] if value else None
         if isinstance(value, Mapping):
             if value.get("bytes"):
                 return bytes(value["bytes"])
@@ -54,11 +63,17 @@ class Images:
             raise ValueError("no image in this row")
         if not isinstance(value, (str, Path)):
             return _png(value)
+        if is_url(value):
+            if not self._download:
+                raise ValueError(f"its image is at {value}; pass --allow-download (allow_download=True) to fetch it")
+            return fetched(str(value))
+        if str(value).startswith("data:"):
+            return inline(str(value))
         path = Path(value)
-        if self._root is not None:
-            path = (self._root / path).resolve()
-            if not path.is_relative_to(self._root):
-                raise ValueError(f"image path {value!r} leaves the folder {self._root}; name another with --image-root")
+        if self.root is not None:
+            path = (self.root / path).resolve()
+            if not path.is_relative_to(self.root):
+                raise ValueError(f"image path {value!r} leaves the folder {self.root}; name another with --image-root")
         if not path.is_file():
             raise ValueError(f"no image file at {path}")
         return path.read_bytes()
@@ -128,25 +143,35 @@ def load_data(
     sample: int | None = None,
     seed: int = 0,
     on_bad_row: OnBadRow = "warn",
+    source_format: SourceFormat = "auto",
+    allow_download: bool = False,
 ) -> AuditData:
     """Read a source.
 
     Args:
         source: a `datasets.Dataset`, rows as mappings, a table file (.jsonl, .json, .csv, .tsv, .parquet), a
-            WebDataset tar, a folder (a table with image paths, images with a metadata file, or shards of parquet or
-            tar), or a Hub dataset id ("ns/name", with ":config" and "@split" where needed).
-        image_column: and the other columns: found by their usual names when not given.
+            WebDataset tar, a folder (a table with image paths, images with a metadata file or with a text file beside
+            each, or shards of parquet or tar), or a Hub dataset id ("ns/name", with ":config", "@split" and
+            "#revision", in this order, where needed).
+        image_column: and the other columns: found by their usual names when not given; a caption column may hold
+            conversations.
         image_root: the folder that image paths are relative to and must stay inside; the source's own by default.
-        join: a second table whose columns are added to the rows with the same id.
+        join: a second table whose columns are added to the rows with the same id; of COCO's captions JSON these are
+            the references, of its instances JSON the objects.
         limit: read at most this many rows.
         sample: of these keep this many, drawn with `seed`, in their order; the source is read once.
         on_bad_row: "error" raises at the first bad row; "warn" and "skip" leave bad rows out and count them.
+        source_format: "auto" tells it by the structure: conversations (LLaVA, ShareGPT4V, chat messages: the first
+            answer is the caption) where there is no `caption` column; COCO's captions JSON ("coco": the captions of an
+            image are one row); a headerless TSV of captions and URLs ("url-tsv"); a folder of images with text files
+            ("sidecars"). "table" takes columns as they stand.
+        allow_download: fetch images that are URLs, when one is needed, into the cache folder.
 
     Raises:
         BadData: nothing to audit, a missing column, or (policy "error") a bad row.
         FileNotFoundError: no such file or folder.
     """
-    rows, columns, root, name = open_rows(source)
+    rows, columns, root, name = open_rows(source, source_format=source_format, caption_column=caption_column)
     if image_root is not None:
         root = Path(image_root).resolve()
         if not root.is_dir():
@@ -156,7 +181,7 @@ def load_data(
     if not columns:
         raise BadData(f"{name} has no rows; an audit needs images with captions.")
     caption_name = _column("caption", caption_column, CAPTIONS, columns, required=True)
-    image_name = _column("image", image_column, IMAGES, columns)
+    image_name = _column("image", image_column, (*IMAGES, *URLS), columns)
     reference_name = _column("reference", reference_column, REFERENCES, columns)
     objects_name = _column("objects", objects_column, OBJECTS, columns)
     id_name = next((n for n in IDS if n in columns and n != image_name), None)
@@ -194,7 +219,7 @@ def load_data(
         raise BadData(f"none of the {total} rows of {name} can be used; the first: {skipped[0].reason}.")
     images = None
     if image_name is not None:
-        images = Images(_image_column(source, rows, image_name), places, root)
+        images = Images(_image_column(source, rows, image_name), places, root, allow_download=allow_download)
     return AuditData(
         ids=tuple(ids),
         captions=tuple(captions),
@@ -210,7 +235,7 @@ def read_rows(
     source: str | Path, *, caption_column: str | None = None, join: str | Path | None = None
 ) -> tuple[Iterable[Mapping[str, Any]], str | None, str]:
     """All rows of a table as they stand, the name of its id column, and the name of its caption column."""
-    rows, columns, *_ = open_rows(source)
+    rows, columns, *_ = open_rows(source, caption_column=caption_column)
     if join is not None:
         rows, columns = joined(rows, columns, Path(join))
     caption = _column("caption", caption_column, CAPTIONS, columns, required=True)
@@ -256,6 +281,8 @@ def _column(
             )
         return asked
     found = next((n for n in usual if n in columns), None)
+    if found is None:  # URL and TEXT, as in LAION's tables
+        found = next((c for n in usual for c in columns if str(c).lower() == n), None)
     if found is None and required:
         raise BadData(
             f"no {role} column ({', '.join(usual)}) among {', '.join(map(repr, columns)) or 'no columns'}; "
@@ -293,6 +320,8 @@ def _sampled(rows: Iterator[tuple[int, Any]], sample: int | None, seed: int) -> 
 
 
 def _problem(caption: Any) -> str | None:
+    if isinstance(caption, Unusable):
+        return caption.reason
     if not isinstance(caption, str):
         return f"its caption is {type(caption).__name__}, not text" if caption is not None else "it has no caption"
     return None if any(c.isalnum() for c in caption) else "its caption is empty"

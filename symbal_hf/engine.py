@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from symbal_hf.columns import SourceFormat
 from symbal_hf.composed import composed_paper_pairs, gather_composed
 from symbal_hf.composition import Preset, both_stages, choose_composition
 from symbal_hf.conclude import check_gates, conclude
@@ -68,6 +69,10 @@ def audit(
     device: str = "auto",
     dtype: str = "auto",
     device_map: str | None = None,
+    devices: int = 1,
+    num_nodes: int = 1,
+    source_format: SourceFormat = "auto",
+    allow_download: bool = False,
     store: Store | None = None,
     progress: Progress = quiet,
 ) -> AuditResult:
@@ -99,6 +104,10 @@ def audit(
         concurrency: questions in flight to one server.
         members: of a cluster that a summarizer looks at, at most.
         device: and `dtype`, `device_map`: where models of this process run; see `symbal_hf.parts.Parts`.
+        devices: processes that embed on this machine, of one GPU each where the encoder is on one.
+        num_nodes: machines that a launcher (torchrun, `fabric run`, srun) has started this program on; under one, every
+            process must call this, and each gets the same result.
+        source_format: and `allow_download`: see `symbal_hf.data.load_data`.
         store: where embeddings and answers are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
 
@@ -123,20 +132,23 @@ def audit(
         data = load_data(
             source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
             objects_column=objects_column, image_root=image_root, join=join, limit=limit, sample=sample,
-            seed=seed, on_bad_row=on_bad_row,
+            seed=seed, on_bad_row=on_bad_row, source_format=source_format, allow_download=allow_download,
         )  # fmt: skip
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     models: dict[str, Any]
     if composition is None:
         checked = cast(Scorer, lite_scorer)
-        evidence = gather(data, scorer=checked, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row)
+        evidence = gather(
+            data, scorer=checked, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row,
+            devices=devices, num_nodes=num_nodes, strategy="auto",
+        )  # fmt: skip
         pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
         models = _models(evidence)
     else:
         parts = Parts(
             composition, store or Store(), prompts=Prompts(None if prompts is None else Path(prompts)),
             objects=objects, concurrency=concurrency, members=members, device=device, dtype=dtype,
-            device_map=device_map, progress=progress,
+            device_map=device_map, devices=devices, num_nodes=num_nodes, strategy="auto", progress=progress,
         )  # fmt: skip
         evidence, score, told = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
         if method == "association":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 import os
-import re
 import tempfile
 import weakref
 from array import array
@@ -18,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Chinese and Japanese sentences end in marks that general sentence splitters do not know.
-CJK_END = re.compile(r"(?:(?<=[。！？])|(?<=[。！？][”’」』）]))\s*(?=[^\s。！？”’」』）])")
-BULLET = re.compile(r"^\s*(?:[-*•‣#>]+|\d{1,3}[.)])\s+")
+from symbal_hf.sentences import sentences
+
+__all__ = ["Facts", "TextsOnDisk", "sentences", "split_facts"]
 
 PART = 65_536  # sentences that go to disk together
 
@@ -43,17 +42,6 @@ class Facts:
 
     def __len__(self) -> int:
         return len(self.text)
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a caption; list items and lines stand alone, bullets are dropped, order is kept."""
-    from simplemma import split_sentences
-
-    out: list[str] = []
-    for line in text.splitlines():
-        for part in CJK_END.split(BULLET.sub("", line)):
-            out.extend(s for s in split_sentences(part, lang="en") if any(c.isalnum() for c in s))
-    return out
 
 
 class TextsOnDisk(Sequence[str]):

@@ -30,7 +30,7 @@ LITE = Path(__file__).parent / "lite"  # what the task means where no model is n
 PARTS = tuple(field.name for field in fields(Composition))
 READING = (
     "image_column", "caption_column", "reference_column", "objects_column", "image_root", "join", "limit", "sample",
-    "on_bad_row",
+    "on_bad_row", "source_format", "allow_download",
 )  # fmt: skip
 OPTIONS = tuple(name for name in inspect.signature(audit).parameters if name not in (*READING, "source", "preset"))
 Output = Literal["findings", "prediction", "result"]

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-IDS = ("id", "image_id", "row_id")
-CAPTIONS = ("caption", "generated_caption", "text")
-TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".tar")
-PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
+from symbal_hf.columns import CAPTIONS, IDS, IMAGES, PICTURES, TABLES, BadData, SourceFormat
+from symbal_hf.formats import sidecars
+from symbal_hf.table_files import captioned, column_names, has_captions, read_table, sharded
+
+__all__ = ["CAPTIONS", "IDS", "IMAGES", "PICTURES", "TABLES", "BadData", "joined", "open_rows"]
+NUMBER = re.compile(r"#\d+$")
 
 
-class BadData(ValueError):
-    """The source cannot be audited; the message says what is wrong, what was expected and what to do."""
+def open_rows(
+    source: Any, *, source_format: SourceFormat = "auto", caption_column: str | None = None
+) -> tuple[Any, list[str], Path | None, str]:
+    """Rows, column names, the folder that image paths are relative to, and the source's name with its format.
 
-
-def open_rows(source: Any) -> tuple[Any, list[str], Path | None, str]:
-    """Rows, column names, the folder that image paths are relative to, and the source's name."""
+    Args:
+        source: as for `symbal_hf.data.load_data`.
+        source_format: as there.
+        caption_column: a column of texts or of conversations; found by name or by structure where none is named.
+    """
+    asked = (source_format, caption_column)
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.is_dir():
-            return _open_folder(path)
+            return _open_folder(path, *asked)
         if path.suffix.lower() in TABLES or path.exists():
             if not path.is_file():
                 raise FileNotFoundError(f"no file {path}; give a {', '.join(TABLES)} file, a folder or a Hub id.")
-            rows, columns = _table(path)
-            return rows, columns, path.resolve().parent, path.name
-        return _open_hub(str(source))
+            rows, columns, root, words = read_table(path, *asked)
+            return rows, columns, root or path.resolve().parent, f"{words} {path.name}".lstrip()
+        return _open_hub(str(source), *asked)
     if hasattr(source, "column_names") and isinstance(source.column_names, Mapping):
         raise BadData(f"a DatasetDict with splits {', '.join(source)}; pass one of them, such as source['test'].")
     if hasattr(source, "column_names") and hasattr(source, "features") and hasattr(source, "__getitem__"):
-        return _undecoded(source), list(source.column_names), None, "the dataset"
+        rows, columns, words = captioned(_undecoded(source), list(source.column_names), "the dataset", *asked)
+        return rows, columns, None, f"the dataset of {words}" if words else "the dataset"
     rows = list(source)
     if any(not isinstance(r, Mapping) for r in rows):
         raise BadData(
             f"rows of type {type(rows[0]).__name__}; expected mappings such as {{'image': .., 'caption': ..}}."
         )
-    return rows, _names(rows), None, "the given rows"
+    rows, columns, words = captioned(rows, column_names(rows), "the given rows", *asked)
+    return rows, columns, None, f"the given rows of {words}" if words else "the given rows"
 
 
 def _undecoded(dataset: Any) -> Any:
@@ -48,25 +57,37 @@ def _undecoded(dataset: Any) -> Any:
     for column, feature in dataset.features.items():
         if isinstance(feature, Image):
             dataset = dataset.cast_column(column, Image(decode=False))
+        elif isinstance(getattr(feature, "feature", None), Image):  # a list of images
+            dataset = dataset.cast_column(column, type(feature)(Image(decode=False)))
     return dataset
 
 
-def _open_folder(path: Path) -> tuple[Any, list[str], Path | None, str]:
-    tables = sorted(p for p in path.iterdir() if p.suffix.lower() in TABLES)
-    best = [p for p in tables if p.stem in ("metadata", "captions", "data", path.name)] or [
-        p for p in tables if any(n in _names(_head(p)) for n in CAPTIONS)
-    ]
+def _open_folder(
+    path: Path, source_format: SourceFormat, caption: str | None
+) -> tuple[Any, list[str], Path | None, str]:
+    if source_format == "sidecars":
+        tables = best = list[Path]()
+    else:
+        tables = sorted(p for p in path.iterdir() if p.suffix.lower() in TABLES)
+        best = [p for p in tables if p.stem in ("metadata", "captions", "data", path.name)] or [
+            p for p in tables if has_captions(p)
+        ]
     if len(best) == 1 or (best and best[0].stem in ("metadata", "captions")):
-        rows, columns = _table(best[0])
-        return rows, columns, path.resolve(), f"{path.name}/{best[0].name}"
+        rows, columns, root, words = read_table(best[0], source_format, caption)
+        return rows, columns, root or path.resolve(), f"{words} {path.name}/{best[0].name}".lstrip()
     if shards := _shards(path, best):
-        rows = _sharded(shards)
-        return rows, list(rows.column_names), path.resolve(), f"{len(shards)} shards in {path.name}"
+        rows = sharded(shards)
+        named = f"{len(shards)} shards in {path.name}"
+        rows, columns, words = captioned(rows, list(rows.column_names), named, source_format, caption)
+        return rows, columns, path.resolve(), f"{words} in {named}" if words else named
     if len(best) > 1:
         raise BadData(f"{path} holds several tables ({', '.join(p.name for p in best)}); name the one to audit.")
+    if source_format in ("auto", "sidecars") and (found := sidecars(path)):
+        return found.rows, found.columns, path.resolve(), f"{found.words} in {path.name}"
     if any(p.suffix.lower() in PICTURES for p in path.rglob("*")):
         raise BadData(
-            f"{path} holds images but no captions; add metadata.jsonl with one {{'file_name', 'caption'}} a line."
+            f"{path} holds images but no captions; add metadata.jsonl with one {{'file_name', 'caption'}} a line, or a "
+            "text file of the same name beside each image."
         )
     raise BadData(f"{path} holds no table ({', '.join(TABLES)}) with a caption column ({', '.join(CAPTIONS)}).")
 
@@ -78,85 +99,54 @@ def _shards(path: Path, tables: list[Path]) -> list[Path]:
     return found if kinds in ({".parquet"}, {".tar"}) else []
 
 
-def _sharded(files: list[Path]) -> Any:
-    from symbal_hf.shards import ParquetRows, TarRows
-
-    return TarRows(files) if files[0].suffix.lower() == ".tar" else ParquetRows(files)
-
-
-def _open_hub(name: str) -> tuple[Any, list[str], Path | None, str]:
+def _open_hub(name: str, source_format: SourceFormat, caption: str | None) -> tuple[Any, list[str], Path | None, str]:
     from datasets import load_dataset
 
-    rest, _, split = name.partition("@")
+    rest, _, revision = name.partition("#")
+    rest, _, split = rest.partition("@")
     repo, _, config = rest.partition(":")
     try:
-        loaded = load_dataset(repo, config or None, split=split or None)
+        loaded = load_dataset(repo, config or None, split=split or None, revision=revision or None)
     except Exception as error:  # a dozen kinds: no such repo, no network, gated, bad config
         raise BadData(f"{name!r} is no file or folder here and no dataset that the Hub gives: {error}") from error
     if isinstance(loaded, Mapping):
         if len(loaded) > 1:
-            raise BadData(f"{name} has splits {', '.join(loaded)}; choose one with '{name}@{next(iter(loaded))}'.")
+            one = f"{rest}@{next(iter(loaded))}{'#' * bool(revision)}{revision}"
+            raise BadData(f"{name} has splits {', '.join(loaded)}; choose one with '{one}'.")
         loaded = next(iter(loaded.values()))
-    return _undecoded(loaded), list(loaded.column_names), None, name
-
-
-def _head(path: Path) -> list[Mapping[str, Any]]:
-    rows, _ = _table(path)
-    return [row for _, row in zip(range(20), rows, strict=False)]
-
-
-def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def _table(path: Path) -> tuple[Any, list[str]]:
-    """Rows of one table file."""
-    suffix = path.suffix.lower()
-    if suffix in (".parquet", ".tar"):
-        sharded = _sharded([path])
-        return sharded, list(sharded.column_names)
-    if suffix in (".csv", ".tsv"):
-        import csv
-
-        csv.field_size_limit(2**31 - 1)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows: list[Any] = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ","))
-        return rows, _names(rows)
-    rows = []
-    try:
-        if suffix == ".json":
-            rows = json.loads(path.read_text("utf-8-sig"))
-            if not isinstance(rows, list) or any(not isinstance(r, dict) for r in rows):
-                raise BadData(f"{path} must hold a JSON list of objects, one a row.")
-        else:
-            with path.open(encoding="utf-8-sig") as file:
-                for number, line in enumerate(file, 1):  # noqa: B007 - the error below names the line
-                    if line.strip():
-                        rows.append(json.loads(line))
-    except json.JSONDecodeError as error:
-        where = f"line {number}" if suffix == ".jsonl" else f"line {error.lineno}"
-        raise BadData(f"{path}, {where}: no valid JSON ({error.msg}); is the file cut off?") from error
-    except UnicodeDecodeError as error:
-        raise BadData(f"{path} is not UTF-8 ({error.reason} at byte {error.start}).") from error
-    if any(not isinstance(r, dict) for r in rows):
-        raise BadData(f"{path} must hold one JSON object a line.")
-    return rows, _names(rows)
+    rows, columns, words = captioned(_undecoded(loaded), list(loaded.column_names), name, source_format, caption)
+    return rows, columns, None, f"{words} of {name}" if words else name
 
 
 def joined(rows: Any, columns: list[str], path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows with the columns of the second table added by id; a row without a partner gets None."""
+    """Rows with the columns of the second table added by id; a row without a partner gets None.
+
+    Of COCO's captions come the references, of its instances the objects. Images come only where there were none.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"no file {path} to join.")
-    other, other_columns = _table(path)
+    other, other_columns, *_ = read_table(path, joining=True)
     id_name = next((n for n in IDS if n in columns and n in other_columns), None)
     if id_name is None:
         raise BadData(f"{path.name} and the source share no id column ({', '.join(IDS)}); rows are paired by id only.")
-    added = [c for c in other_columns if c not in columns]
-    partner = {str(row[id_name]): row for row in other}
-    out = []
-    for row in rows:
-        match = partner.get(str(row[id_name]), {})
-        out.append({**row, **{c: match.get(c) for c in added}})
-    if not any(str(row[id_name]) in partner for row in out):
+    has_images = any(name in columns for name in IMAGES)
+    added = [c for c in other_columns if c not in columns and not (has_images and c in IMAGES)]
+    numbered = hasattr(rows, "numbered")  # several samples of one image have the partner of that image
+    rows = list(rows)
+    for number in (False, True):  # 000000000139 is COCO's 139, where no id is the same as it stands
+        partner = {_key(row.get(id_name), number): row for row in other if row.get(id_name) is not None}
+        found = [partner.get(_key(row.get(id_name), number)) for row in rows]
+        if numbered:
+            again = (_key(NUMBER.sub("", str(row.get(id_name))), number) for row in rows)
+            found = [match or partner.get(key) for match, key in zip(found, again, strict=True)]
+        if any(match is not None for match in found):
+            break
+    else:
         raise BadData(f"no {id_name} of the source occurs in {path.name}; the two files describe different images.")
+    out = [{**row, **{c: (match or {}).get(c) for c in added}} for row, match in zip(rows, found, strict=True)]
     return out, [*columns, *added]
+
+
+def _key(value: Any, number: bool) -> str | None:
+    key = None if value is None else str(value)
+    return key.lstrip("0") or "0" if number and key is not None and key.isdecimal() else key

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from symbal_hf.facts import sentences, split_facts
 from symbal_hf.phrases import Vocabulary, compounds_of_parts, noun_phrases, singular
+from symbal_hf.sentences import MARKUP, answers
 
 LIGHT = settings(max_examples=150, deadline=None, derandomize=True)
 WORDS = Vocabulary(
@@ -227,6 +228,7 @@ def test_sentences_lose_no_letter_and_keep_the_order(text):
     found = sentences(text)
     assert all(any(c.isalnum() for c in s) for s in found)
     assert all(s == s.strip() and len(s.splitlines()) == 1 for s in found)
+    assume(not MARKUP.search(text) and answers(text) == text)  # markup and questions are left out: test_facts
     letters = "".join(c for c in text if c.isalpha())
     assert "".join(c for s in found for c in s if c.isalpha()) == letters
 
