@@ -66,7 +66,7 @@ def publish_space(
 
     Args:
         repo: namespace/name; made where there is none.
-        files: path -> content.
+        files: path -> content; README.md is the card, about which the Hub is asked before anything is sent.
         message: title of the commit or pull request.
         create_pr: propose the files as a pull request, which needs no right to write.
         private: make a new Space private, and take no existing one that is public.
