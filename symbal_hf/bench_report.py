@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -18,51 +18,12 @@ from symbal_hf.embed import Progress, quiet
 from symbal_hf.tables import BadData
 
 if TYPE_CHECKING:
-    from symbal_hf.judge import NameJudge, State
     from symbal_hf.store import Store
 
 Missing = Literal["wrong", "left_out"]
 WITHIN = ("strength", "sampling", "feature_size")  # strata of a domain and a variant
 VARIANTS = ("reference_free", "reference_based")
 CALLS = ("asked", "cached", "failed", "unparsed")
-
-
-@dataclass
-class Once:
-    """A judge that is asked about each pair once, however many runs answer it.
-
-    Attributes:
-        asked: the judge.
-        states: what it said.
-    """
-
-    asked: NameJudge
-    states: dict[tuple[str, str], State] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The judge's."""
-        return self.asked.name
-
-    @property
-    def revision(self) -> str:
-        """The judge's."""
-        return self.asked.revision
-
-    @property
-    def prompt_hash(self) -> str:
-        """The judge's."""
-        return self.asked.prompt_hash
-
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[State]:
-        """What it says, or has said, of each pair."""
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.states]
-        if new:
-            states = list(self.asked.judge(new))
-            if len(states) != len(new):
-                raise BadData(f"judge {self.name} gave {len(states)} verdicts on {len(new)} pairs; give one for each.")
-            self.states.update(zip(new, states, strict=True))
-        return [self.states[pair] for pair in pairs]
 
 
 @dataclass(frozen=True)
@@ -113,7 +74,7 @@ def report(
         BadData: no folder, one given twice, another benchmark than the runs', a line of another form, or a bad option.
         FileNotFoundError: a folder holds no run.
     """
-    from symbal_hf.judge import load_judge
+    from symbal_hf.judge import Remembering, load_judge
 
     if missing not in get_args(Missing):
         raise BadData(f"missing={missing!r}; choose among {', '.join(get_args(Missing))}.")
@@ -128,7 +89,7 @@ def report(
     opened = bench if isinstance(bench, Bench) else open_bench(bench)
     runs = [_read(name, folder, opened) for name, folder in zip(names, given, strict=True)]
     ks = (k,) if isinstance(k, int) else tuple(k)
-    once = Once(load_judge(judge, store=store, progress=progress))
+    once = Remembering(load_judge(judge, store=store, progress=progress))
     rows = [pair for run in runs for pair in _rows(run, run.settings, missing)]
     # All at once first, so that a server is kept busy, and so that the counts are of all runs together.
     options: dict[str, Any] = {"judge": once, "k": ks, "seed": seed}

@@ -202,6 +202,44 @@ class FunctionJudge:
         return [states[None if verdict is None else bool(verdict)] for verdict in said]
 
 
+@dataclass
+class Remembering:
+    """A judge that is asked about each pair once, however many runs answer it.
+
+    Attributes:
+        asked: the judge.
+        said: its verdict on each (answer, truth).
+    """
+
+    asked: NameJudge
+    said: dict[tuple[str, str], State] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The judge's."""
+        return self.asked.name
+
+    @property
+    def revision(self) -> str:
+        """The judge's."""
+        return self.asked.revision
+
+    @property
+    def prompt_hash(self) -> str:
+        """The judge's."""
+        return self.asked.prompt_hash
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[State]:
+        """What it says, or has said, of each pair."""
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.said]
+        if new:
+            states = list(self.asked.judge(new))
+            if len(states) != len(new):
+                raise BadData(f"judge {self.name} gave {len(states)} verdicts on {len(new)} pairs; give one for each.")
+            self.said.update(zip(new, states, strict=True))
+        return [self.said[pair] for pair in pairs]
+
+
 def load_judge(
     judge: str | NameJudge | ChatModel | Verdicts,
     *,

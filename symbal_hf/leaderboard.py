@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from symbal_hf.bench_data import Bench
 from symbal_hf.hub import check_repo, sending
 from symbal_hf.strict_json import loads, read_bytes
-from symbal_hf.submission import Remembering, build_submission, dumps, headline, identity, opened, score
+from symbal_hf.submission import build_submission, dumps, headline, identity, opened, score
 from symbal_hf.submission_checks import (
     StatedJudge,
     against_bench,
@@ -94,6 +94,8 @@ def validate(
         MissingModel: the model of the judge is not installed, or jsonschema is not.
         ChatFailed: the chat model that was given as judge answers nothing.
     """
+    from symbal_hf.judge import Remembering
+
     bench = opened(bench)
     try:
         found = loads(read_bytes(path_or_bytes))
@@ -195,7 +197,7 @@ def submit(
     Raises:
         BadData: results that are not whole, a repo or benchmark without a name, or the Hub does not take it.
     """
-    from symbal_hf.judge import load_judge
+    from symbal_hf.judge import Remembering, load_judge
 
     check_repo(repo)
     if benchmark_id is None and isinstance(bench, str) and not Path(bench).is_dir():

@@ -6,7 +6,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -53,40 +52,6 @@ def task_of(setting: Setting) -> str:
 def opened(bench: Bench | str | Path) -> Bench:
     """The benchmark itself, or what is in a folder or on the Hub."""
     return bench if isinstance(bench, Bench) else open_bench(bench)
-
-
-@dataclass
-class Remembering:
-    """A judge that puts each pair to another once, and keeps what it said.
-
-    Attributes:
-        asked: the other judge.
-        said: its verdict on each (answer, truth).
-    """
-
-    asked: NameJudge
-    said: dict[tuple[str, str], State] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The other's."""
-        return self.asked.name
-
-    @property
-    def revision(self) -> str:
-        """The other's."""
-        return self.asked.revision
-
-    @property
-    def prompt_hash(self) -> str:
-        """The other's."""
-        return self.asked.prompt_hash
-
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[State]:
-        """What it says of each (answer, truth), in order."""
-        if new := list(dict.fromkeys(pair for pair in pairs if pair not in self.said)):
-            self.said.update(zip(new, self.asked.judge(new), strict=True))
-        return [self.said[pair] for pair in pairs]
 
 
 def identity(judge: NameJudge) -> dict[str, str]:
@@ -182,7 +147,7 @@ def build_submission(
     Raises:
         BadData: an unfinished run, one of another benchmark, or a name or address that cannot be shown.
     """
-    from symbal_hf.judge import load_judge
+    from symbal_hf.judge import Remembering, load_judge
 
     _check_names(name, url)
     folder, bench = Path(results_folder), opened(bench)
