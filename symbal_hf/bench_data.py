@@ -143,10 +143,12 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
 def _download(repo: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
 
+    from symbal_hf.hub import reason
+
     try:
         return Path(snapshot_download(repo, repo_type="dataset", revision=revision))
     except Exception as error:  # a dozen kinds: no such repo, no network, gated
-        raise BadData(f"{repo!r} is no folder here and no dataset that the Hub gives: {error}") from error
+        raise BadData(f"{repo!r} is no folder here and no dataset that the Hub gives: {reason(error)}.") from error
 
 
 def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:

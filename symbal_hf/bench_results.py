@@ -115,6 +115,11 @@ def _check_same(there: Mapping[str, Any], now: Mapping[str, Any], folder: Path) 
             if isinstance(one, Mapping) and isinstance(other, Mapping):
                 _check_same(one, other, folder)
                 continue
+            if isinstance(one, list) and isinstance(other, list):
+                odd = sorted(set(one) ^ set(other))[0]
+                one, other = f"{len(one)} ({'with' if odd in one else 'without'} {odd})", str(len(other))
+            else:
+                one, other = repr(one), repr(other)
             raise BadData(
-                f"{folder} holds a run with {key}={one!r}, and this one has {other!r}; choose another folder for it."
+                f"{folder} holds a run with {key}={one}, and this one has {other}; choose another folder for it."
             )
