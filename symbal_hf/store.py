@@ -63,6 +63,9 @@ class Kind:
     newest: float
 
 
+PATIENCE = 60.0  # seconds to wait for another process
+
+
 class Store:
     """Bytes under content keys. Several processes may share one file (WAL); a broken file is set aside."""
 
@@ -75,9 +78,9 @@ class Store:
             self._begin_anew(error)
 
     def _open(self) -> None:
-        self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+        self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         self._file = self.path.stat().st_ino
-        self._db.execute("PRAGMA journal_mode=WAL")
+        self._to_wal()
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
         # A table of its own, so that files of before, and programs of before at the same file, go on as they are.
@@ -86,6 +89,18 @@ class Store:
             "(key BLOB PRIMARY KEY, kind TEXT NOT NULL, at REAL NOT NULL) WITHOUT ROWID"
         )
         self._db.execute("SELECT count(*) FROM (SELECT key FROM results LIMIT 1)").fetchone()
+
+    def _to_wal(self) -> None:
+        """Switch the file to its journal; of many that open a new one at once SQLite turns all but one away unheard."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
 
     def _begin_anew(self, error: Exception) -> None:
         """Set the broken file aside and open a new one; an error that is not the file's is raised again."""

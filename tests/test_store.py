@@ -250,3 +250,25 @@ store.put(Endless())
     store.put({key("big", "0"): b"again"})
     assert store.missing([key("first"), key("big", "0")]) == []
     assert not list(path.parent.glob("*.broken*"))
+
+
+OPEN = """
+import sys, time
+from symbal_hf.store import Store
+time.sleep(max(0, float(sys.argv[2]) - time.time()))
+store = Store(sys.argv[1])
+store.put({sys.argv[3].encode(): b"v"}, kind="text")
+"""
+
+
+def test_many_may_open_a_new_store_at_the_same_moment(tmp_path):
+    for turn in range(4):
+        path, start = tmp_path / f"{turn}.sqlite", time.time() + 1.5
+        opening = [
+            subprocess.Popen([sys.executable, "-c", OPEN, path, str(start), str(n)], stderr=subprocess.PIPE, text=True)
+            for n in range(6)
+        ]
+        for process in opening:
+            _, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+        assert len(Store(path).get([str(n).encode() for n in range(6)])) == 6
