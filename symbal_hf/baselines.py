@@ -13,7 +13,7 @@ from symbal_hf.align import fact_alignment
 from symbal_hf.concepts import Concepts, same_thing
 from symbal_hf.conclude import conclude
 from symbal_hf.detect import Pair, error_share, judge_rows, make_pair, other_names
-from symbal_hf.evidence import Evidence
+from symbal_hf.evidence import Evidence, image_vectors
 from symbal_hf.summarize import log_odds
 from symbal_hf.summarizers import name_facts, name_images
 
@@ -152,7 +152,7 @@ def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
     place = np.full(len(facts), -1)
     place[judged] = np.arange(len(judged))
     errors = np.argsort(-phrases @ (said[place[worst]].mean(0) - said.mean(0)), kind="stable")
-    images = _image_vectors(evidence)
+    images = image_vectors(evidence)
     rows = np.unique(facts.row[worst])
     order = np.argsort(-phrases @ (images[rows].mean(0) - images.mean(0)), kind="stable")
     order = order[~other_names(concepts, int(errors[0]))[order]]
@@ -162,15 +162,6 @@ def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
 FLOORS: Mapping[str, Callable[[Evidence], Names]] = {
     "most-frequent": most_frequent, "chair": chair, "embedding-difference": embedding_difference,
 }  # fmt: skip
-
-
-def _image_vectors(evidence: Evidence) -> NDArray[np.float32]:
-    """(N, 384) of the images, or of what references or object names tell of them."""
-    data = evidence.data
-    if evidence.regions is not None:
-        return evidence.regions[:, 0].astype(np.float32)
-    told = data.references or [sorted(objects or ()) for objects in data.objects or [()] * len(data)]
-    return evidence.embed([". ".join(texts) or "nothing known" for texts in told])
 
 
 def _shown_in(evidence: Evidence, t: int, rows: NDArray[np.int64], *, k: int) -> list[str]:

@@ -8,13 +8,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from symbal_hf.bench_data import Bench, Setting, choose
 from symbal_hf.bench_methods import Method
 from symbal_hf.bench_results import Results
-from symbal_hf.chat import ChatFailed
 from symbal_hf.embed import Progress, quiet
 from symbal_hf.facts import split_facts
 from symbal_hf.parts import without_passwords
@@ -88,8 +86,6 @@ def run_bench(
         try:
             data = bench.data(setting)
             said = method(data, setting.group)
-        except ChatFailed:
-            raise
         except BadData as error:
             told.failed[setting.name] = str(error)
             results.add({"name": setting.name, "error": str(error)})
@@ -116,8 +112,3 @@ def usable(bench: Bench, where: str | None) -> tuple[list[Setting], int]:
     if not able:
         raise BadData(f"{bench.folder} stores no images, so its reference-free settings cannot be run; use the others.")
     return able, len(chosen) - len(able)
-
-
-def results_folder(out: Path, bench: Bench, method: str, preset: str) -> Path:
-    """Where a run's results go when nobody says."""
-    return out / f"{bench.folder.name}-{method}-{Path(preset).stem}"

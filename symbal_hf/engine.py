@@ -18,7 +18,7 @@ from symbal_hf.conclude import check_gates, conclude
 from symbal_hf.data import AuditData, OnBadRow, load_data, load_vocabulary
 from symbal_hf.detect import Pair, associate, rank_errors
 from symbal_hf.embed import Progress, quiet
-from symbal_hf.evidence import Evidence, Scorer, gather
+from symbal_hf.evidence import Evidence, Scorer, gather, image_vectors
 from symbal_hf.findings import AuditResult
 from symbal_hf.parts import Parts, named
 from symbal_hf.prompts import Prompts
@@ -199,13 +199,7 @@ def two_stage_pairs(evidence: Evidence, *, seed: int = 0) -> list[Pair]:
     """Candidate pairs by the paper's method; references or object names stand for images where there are none."""
     from symbal_hf.paper import paper_pairs
 
-    data = evidence.data
-    if evidence.regions is not None:
-        images = evidence.regions[:, 0].astype(np.float32)
-    else:
-        told = data.references or [sorted(o or ()) for o in data.objects or [()] * len(data)]
-        images = evidence.embed([". ".join(t) or "nothing known" for t in told])
-    return paper_pairs(evidence, evidence.embed(evidence.concepts.facts.text), images, seed=seed)
+    return paper_pairs(evidence, evidence.embed(evidence.concepts.facts.text), image_vectors(evidence), seed=seed)
 
 
 def strength(pair: Pair) -> float:

@@ -129,6 +129,15 @@ def weigh(
     return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, embed, wholes)
 
 
+def image_vectors(evidence: Evidence) -> NDArray[np.float32]:
+    """(N, 384) of the images, or of what references or object names tell of them."""
+    data = evidence.data
+    if evidence.regions is not None:
+        return evidence.regions[:, 0].astype(np.float32)
+    told = data.references or [sorted(objects or ()) for objects in data.objects or [()] * len(data)]
+    return evidence.embed([". ".join(texts) or "nothing known" for texts in told])
+
+
 def choose_scorer(scorer: Scorer, data: AuditData) -> Scorer:
     """The scorer that these data allow; raises `BadData` where they do not allow the one that was asked for."""
     if scorer == "auto":

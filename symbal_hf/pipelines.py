@@ -160,14 +160,13 @@ class SymbalModel(PreTrainedModel):
         Raises:
             BadData: a part is a folder of this machine, carries a password, or is an object.
         """
-        from huggingface_hub import HfApi, ModelCard
+        from huggingface_hub import HfApi
 
         check_portable(self.config.parts(), folders=False)
         check_repo(repo_id)
         api = HfApi(token=token)
         with sending(f"{repo_id} was not pushed"), tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(folder)
-            ModelCard.load(Path(folder) / "README.md").validate(repo_type="model")
             if not api.repo_exists(repo_id):
                 api.create_repo(repo_id, private=private, exist_ok=True)
             done = api.upload_folder(
