@@ -34,11 +34,13 @@ def drawn(folder: Path, rows: int, size: int) -> Path:
     base = scenes_base(folder / "scenes", rows=rows, size=size, seed=5)
     planted = Ground(base, seed=5).plant("bench", "car", 0.6)
     assert isinstance(planted, Planted)
+    # A scene's caption has two sentences; another true one makes three facts a row.
+    captions = [f"{said} {others[0]}" for said, others in zip(planted.captions, base.references or (), strict=True)]
     table = folder / "captions.jsonl"
     with table.open("w", encoding="utf-8") as file:
-        for row_id, image, caption in zip(base.ids, base.images or (), planted.captions, strict=True):
+        for row_id, image, caption in zip(base.ids, base.images or (), captions, strict=True):
             file.write(json.dumps({"id": row_id, "image": str(image), "caption": caption}) + "\n")
-    print(f"{rows:,} scenes of {size} x {size} pixels, {len(split_facts(planted.captions)):,} facts", flush=True)
+    print(f"{rows:,} scenes of {size} x {size} pixels, {len(split_facts(captions)):,} facts", flush=True)
     return table
 
 
