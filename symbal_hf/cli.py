@@ -181,19 +181,11 @@ def demo(
 
 
 def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
-    from symbal_hf.images import jpeg_thumbnail
+    from symbal_hf.images import thumbnails_of
     from symbal_hf.report import write_report
 
-    row_of, images = {row_id: row for row, row_id in enumerate(data.ids)}, data.images
-
-    def thumbnail(row_id: str) -> bytes | None:
-        try:
-            return None if images is None else jpeg_thumbnail(images.encoded(row_of[row_id]))
-        except (OSError, ValueError):  # a text-only scorer never looked at this image; the report does without
-            return None
-
     paths = result.write(out)
-    paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnail)
+    paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnails_of(data))
     _table(result)
     say("wrote " + ", ".join(str(p) for p in paths.values()))
 

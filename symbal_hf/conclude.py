@@ -11,7 +11,7 @@ from symbal_hf.associate import risk_ratio
 from symbal_hf.concepts import same_thing
 from symbal_hf.detect import Pair, distinct, fuller_name, plain_names
 from symbal_hf.evidence import Evidence
-from symbal_hf.findings import AuditResult, Example, Finding
+from symbal_hf.findings import Affected, AuditResult, Example, Finding
 
 
 def check_gates(*, top_k: int = 5, tau: float = 0.7, alpha: float = 0.05, min_rate: float = 0.05) -> None:
@@ -72,7 +72,7 @@ def _different(findings: Sequence[Finding]) -> list[Finding]:
     for finding in findings:
         if not any(
             same_thing(finding.textual_error, kept.textual_error)
-            or (set(finding.affected) and set(finding.affected) <= set(kept.affected))
+            or (finding.affected and set(finding.affected_ids) <= set(kept.affected_ids))
             for kept in out
         ):
             out.append(finding)
@@ -100,11 +100,14 @@ def _finding(evidence: Evidence, pair: Pair, errors: Sequence[int]) -> Finding:
     ratio = risk_ratio(a, n1, b, n0)
     affected = np.flatnonzero(pair.wrong)
     affected = affected[np.argsort(~pair.has_feature[affected], kind="stable")]
-    # The first fact of a row that states t is the one to show.
-    stated = {int(facts.row[f]): facts.text[f] for f in reversed(evidence.concepts.facts_naming(pair.error))}
+    stated: dict[int, list[str]] = {}
+    for fact in evidence.concepts.facts_naming(pair.error):
+        if pair.wrong[facts.row[fact]]:
+            stated.setdefault(int(facts.row[fact]), []).append(facts.text[fact])
     log_ratio = evidence.beliefs.log_ratio[:, pair.error]
     shown = sorted(affected, key=lambda r: (not pair.has_feature[r], -log_ratio[r]))[:12]
     given = evidence.beliefs.given_truth
+    alignment = [None] * len(data) if given else (1 / (1 + np.exp(log_ratio.astype(np.float64)))).tolist()
     features = plain_names(evidence.concepts, pair)
     return Finding(
         textual_error=names[errors[0]],
@@ -123,14 +126,8 @@ def _finding(evidence: Evidence, pair: Pair, errors: Sequence[int]) -> Finding:
         rows_without_feature=n0,
         confirmed_share=None if given else pair.confirmed[0],
         confirmed_share_low=None if given else pair.confirmed[1],
-        examples=tuple(
-            Example(
-                data.ids[r],
-                data.captions[r],
-                stated[int(r)],
-                None if given else float(1 / (1 + np.exp(log_ratio[r]))),
-            )
-            for r in shown
+        examples=tuple(Example(data.ids[r], data.captions[r], stated[int(r)][0], alignment[r]) for r in shown),
+        affected=tuple(
+            Affected(data.ids[r], tuple(stated[int(r)]), bool(pair.has_feature[r]), alignment[r]) for r in affected
         ),
-        affected=tuple(data.ids[r] for r in affected),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -101,6 +102,8 @@ class AuditData:
         images: the encoded images, or None for a text-only audit.
         skipped: rows that were left out, with reasons.
         source: what was read, in words.
+        read: how to read it again: `load_data`'s source and the options that are not its defaults, with absolute paths;
+            None for data that were in memory.
     """
 
     ids: tuple[str, ...]
@@ -110,6 +113,7 @@ class AuditData:
     images: Images | None
     skipped: tuple[Skipped, ...]
     source: str
+    read: Mapping[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -119,14 +123,14 @@ class AuditData:
         if not bad:
             return self
         keep = [i for i in range(len(self)) if i not in bad]
-        return AuditData(
+        return replace(
+            self,
             ids=tuple(self.ids[i] for i in keep),
             captions=tuple(self.captions[i] for i in keep),
             references=None if self.references is None else tuple(self.references[i] for i in keep),
             objects=None if self.objects is None else tuple(self.objects[i] for i in keep),
             images=None if self.images is None else self.images.select(keep),
             skipped=(*self.skipped, *(Skipped(self.ids[i], bad[i]) for i in sorted(bad))),
-            source=self.source,
         )
 
 
@@ -171,6 +175,7 @@ def load_data(
         BadData: nothing to audit, a missing column, or (policy "error") a bad row.
         FileNotFoundError: no such file or folder.
     """
+    given = {name: value for name, value in locals().items() if name != "source"}
     rows, columns, root, name = open_rows(source, source_format=source_format, caption_column=caption_column)
     if image_root is not None:
         root = Path(image_root).resolve()
@@ -228,7 +233,18 @@ def load_data(
         images=images,
         skipped=tuple(skipped),
         source=name,
+        read=_read(source, given) if isinstance(source, (str, Path)) else None,
     )
+
+
+def _read(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`AuditData.read`: JSON-able."""
+    usual = {name: option.default for name, option in inspect.signature(load_data).parameters.items()}
+    out = {"source": str(Path(source).absolute()) if Path(source).exists() else str(source)}
+    for name, value in given.items():
+        if value != usual[name]:
+            out[name] = str(Path(value).absolute()) if name in ("join", "image_root") else value
+    return out
 
 
 def read_rows(

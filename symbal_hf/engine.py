@@ -22,6 +22,7 @@ from symbal_hf.evidence import Evidence, Scorer, gather, image_vectors
 from symbal_hf.findings import AuditResult
 from symbal_hf.parts import Parts, named
 from symbal_hf.prompts import Prompts
+from symbal_hf.reread import fingerprint
 from symbal_hf.store import Store
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def audit(
             seed=seed, on_bad_row=on_bad_row, source_format=source_format, allow_download=allow_download,
         )  # fmt: skip
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
+    rows_sha256 = fingerprint(data)
     models: dict[str, Any]
     if composition is None:
         checked = cast(Scorer, lite_scorer)
@@ -161,7 +163,8 @@ def audit(
         "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "preset": name, "method": method,
         "scorer": evidence.beliefs.scorer, "source": data.source, "seed": seed, "top_k": top_k, "tau": tau,
         "alpha": alpha, "min_rate": min_rate, "limit": limit, "sample": sample, "on_bad_row": on_bad_row,
-        "models": models,
+        "models": models, "read": data.read, "rows_sha256": rows_sha256,
+        "vocabulary": str(Path(vocabulary).absolute()) if isinstance(vocabulary, (str, Path)) else None,
     }  # fmt: skip
     return replace(
         conclude(evidence, pairs, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate), provenance=provenance

@@ -41,6 +41,23 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Affected:
+    """One row whose caption states t wrongly.
+
+    Attributes:
+        row_id: its id.
+        sentences: the sentences of its caption that state t, as they were split (marks of markdown are dropped).
+        has_feature: the image shows v.
+        alignment: how well t fits the image, in [0, 1]; None where the truth was given.
+    """
+
+    row_id: str
+    sentences: tuple[str, ...]
+    has_feature: bool
+    alignment: float | None = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """One (textual error t, visual feature v) with its statistics over the rows in which t is truly absent.
 
@@ -56,7 +73,7 @@ class Finding:
         error_rate_with: share of the rows with v, t absent, whose caption states t; `error_rate_without` likewise.
         confirmed_share: estimated share of the rejected statements that are really false, in [0, 1], with the lower
             end of its 95 % interval; None where truth is given and there is nothing to estimate.
-        affected: ids of all rows whose caption states t wrongly, those with v first.
+        affected: all rows whose caption states t wrongly, those with v first.
     """
 
     textual_error: str
@@ -76,7 +93,12 @@ class Finding:
     confirmed_share: float | None = None
     confirmed_share_low: float | None = None
     examples: tuple[Example, ...] = ()
-    affected: tuple[str, ...] = ()
+    affected: tuple[Affected, ...] = ()
+
+    @property
+    def affected_ids(self) -> tuple[str, ...]:
+        """Ids of the affected rows, in their order."""
+        return tuple(row.row_id for row in self.affected)
 
     @property
     def error_rate_with(self) -> float:
@@ -173,8 +195,9 @@ def _findings(rows: Sequence[dict[str, Any]]) -> tuple[Finding, ...]:
     out = []
     for row in rows:
         kept = {k: v for k, v in row.items() if k not in ("error_rate_with", "error_rate_without")}
-        for name in ("textual_error_candidates", "visual_feature_candidates", "affected"):
+        for name in ("textual_error_candidates", "visual_feature_candidates"):
             kept[name] = tuple(kept[name])
+        kept["affected"] = tuple(Affected(**{**a, "sentences": tuple(a["sentences"])}) for a in kept["affected"])
         kept["examples"] = tuple(Example(**e) for e in kept["examples"])
         out.append(Finding(**kept))
     return tuple(out)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from PIL import Image
+
+    from symbal_hf.data import AuditData
 
 
 def decode(encoded: bytes) -> Image.Image:
@@ -49,10 +52,25 @@ def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:
     return out.getvalue()
 
 
+def thumbnails_of(data: AuditData) -> Callable[[str], bytes | None]:
+    """`jpeg_thumbnail` by row id; None for a row without a picture that can be read."""
+    row_of, images = {row_id: row for row, row_id in enumerate(data.ids)}, data.images
+
+    def thumbnail(row_id: str) -> bytes | None:
+        try:
+            return None if images is None else jpeg_thumbnail(images.encoded(row_of[row_id]))
+        except (OSError, ValueError, KeyError):  # a scorer of texts never looked at it; a report does without
+            return None
+
+    return thumbnail
+
+
 def rgb(image: Image.Image) -> Image.Image:
     """8-bit RGB of any mode: transparent parts become white, greys deeper than 8 bits are stretched to their range."""
     import numpy as np
     from PIL import Image
+
+    from symbal_hf.data import AuditData
 
     if image.mode.startswith(("I", "F")):
         values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from symbal_hf.associate import wilson
 from symbal_hf.files import write_whole
 from symbal_hf.findings import AuditResult, Example, Finding, Skipped
+from symbal_hf.spans import span_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -117,7 +118,7 @@ def _images(result: AuditResult, thumbnail: Thumbnail | None) -> dict[str, str]:
 
 
 def _section(finding: Finding, images: dict[str, str]) -> _Section:
-    ids = finding.affected[:MAX_IDS]
+    ids = finding.affected_ids[:MAX_IDS]
     cards = tuple(_card(e, images.get(e.row_id)) for e in finding.examples)
     return _Section(finding, _bars(finding), cards, ids, len(finding.affected) - len(ids))
 
@@ -138,10 +139,8 @@ def _bars(f: Finding) -> tuple[_Bar, ...]:
 
 
 def _card(example: Example, image: str | None) -> _Card:
-    before, fact, after = example.caption, "", ""
-    if example.fact and example.fact in example.caption:
-        before, fact, after = example.caption.partition(example.fact)
-    return _Card(example, before, fact, after, image)
+    start, end = span_of(example.fact, example.caption) or (len(example.caption), len(example.caption))
+    return _Card(example, example.caption[:start], example.caption[start:end], example.caption[end:], image)
 
 
 def _reasons(skipped: tuple[Skipped, ...]) -> list[tuple[str, int, list[str]]]:

@@ -39,7 +39,7 @@ def test_affected_rows_are_mostly_the_planted_ones(scene_result, scene_folder):
     folder, truth = scene_folder
     rows = {row["id"]: row["caption"] for row in map(json.loads, (folder / "captions.jsonl").open())}
     scenes = {str(s["image_id"]): s["objects"] for s in map(json.loads, (folder / "scenes.jsonl").open())}
-    affected = scene_result[0].findings[0].affected
+    affected = scene_result[0].findings[0].affected_ids
     right = [truth.textual_error in rows[i].lower() and truth.textual_error not in scenes[i] for i in affected]
     assert sum(right) >= 0.8 * len(right) >= 8
 
@@ -160,7 +160,7 @@ def test_the_counts_of_a_finding_can_be_recounted_from_the_source(shared_data):
     finding = result.findings[0]
     objects = {str(r["image_id"]): r["objects"] for r in map(json.loads, (folder / "objects_chair.jsonl").open())}
     ids = [str(json.loads(line)["image_id"]) for line in path.open()]
-    count = Counter((i in set(finding.affected), "toilet" in objects[i]) for i in ids if "sink" not in objects[i])
+    count = Counter((i in set(finding.affected_ids), "toilet" in objects[i]) for i in ids if "sink" not in objects[i])
     assert count[True, True] == finding.errors_with_feature
     assert count[True, True] + count[False, True] == finding.rows_with_feature
     assert count[True, False] == finding.errors_without_feature

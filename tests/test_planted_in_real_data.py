@@ -55,7 +55,7 @@ def test_an_error_planted_into_photos_is_named_without_references(t, v, strength
     assert t in vocabulary.find(got["textual_error"][0])
     assert any(v in vocabulary.find(name) for name in got["visual_feature"])
     truly = {photos.ids[row] for row in out.rows}
-    wrong = set(result.findings[0].affected if result.findings else ())
+    wrong = set(result.findings[0].affected_ids if result.findings else ())
     assert not wrong or len(wrong & truly) >= 0.7 * len(wrong)
 
 

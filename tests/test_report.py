@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from symbal_hf.associate import risk_ratio, wilson
-from symbal_hf.findings import AuditResult, Example, Finding, Skipped, load_result
+from symbal_hf.findings import Affected, AuditResult, Example, Finding, Skipped, load_result
 from symbal_hf.images import jpeg_thumbnail
 from symbal_hf.report import MAX_IDS, write_report
 
@@ -105,7 +105,7 @@ def finding(a: int = 90, n1: int = 1200, b: int = 9, n0: int = 8800, **changes: 
         confirmed_share=0.9341,
         confirmed_share_low=0.8512,
         examples=(Example("row-a", f"A desk. {FACT} A wall.", FACT, 0.1234), Example("row-b", f"{FACT} A cup.", FACT)),
-        affected=tuple(f"id{i}" for i in range(a + b)),
+        affected=tuple(Affected(f"id{i}", (FACT,), i < a) for i in range(a + b)),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -216,7 +216,12 @@ def test_p_values_read_naturally(p: float, text: str, tmp_path: Path) -> None:
 def test_hostile_text_is_shown_as_text_and_changes_no_structure(name: str, tmp_path: Path) -> None:
     def result(text: str) -> AuditResult:
         example = Example(f"r {text}", text, FACT)
-        f = finding(textual_error=text, visual_feature_candidates=(text, text), examples=(example,), affected=(text,))
+        f = finding(
+            textual_error=text,
+            visual_feature_candidates=(text, text),
+            examples=(example,),
+            affected=(Affected(text, (text,), True),),
+        )
         skipped, provenance = (Skipped(text, text),), {f"key {text}": text, "list": [text]}
         return audit(f, suspects=(f,), skipped=skipped, provenance=provenance)
 
@@ -290,7 +295,7 @@ def test_a_sentence_that_is_not_in_the_caption_stands_beside_it(tmp_path: Path) 
 def test_long_lists_of_ids_are_cut_and_say_so(tmp_path: Path) -> None:
     f = finding(1200, 4000, 300, 50000)
     page = render(audit(f), tmp_path)
-    assert tuple(t for _, t in page.within(cls="ids") if t.strip()) == f.affected[:200]
+    assert tuple(t for _, t in page.within(cls="ids") if t.strip()) == f.affected_ids[:200]
     assert "1,500 affected rows" in page.text(tag="summary")
     assert "and 1,300 more, see findings.json" in page.text(tag="details")
     assert "more, see" not in render(audit(finding()), tmp_path).text(tag="details")
