@@ -70,8 +70,6 @@ def rgb(image: Image.Image) -> Image.Image:
     import numpy as np
     from PIL import Image
 
-    from symbal_hf.data import AuditData
-
     if image.mode.startswith(("I", "F")):
         values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)
         low, high = values.min(), values.max()

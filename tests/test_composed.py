@@ -118,9 +118,7 @@ def test_a_true_mention_is_no_error_however_false_the_others_are(base, store, t,
     first = result.findings[0]
     assert (first.textual_error, first.visual_feature) == (t, v)
     lies = {data.ids[row] for row in found.rows}
-    assert set(first.affected_ids) <= lies and len(first.affected) >= 0.9 * len(
-        lies
-    )  # a tagger misses a name now and then
+    assert set(first.affected_ids) <= lies and len(first.affected) >= 0.9 * len(lies)
     assert first.errors_without_feature <= found.plan.without_feature
 
 
