@@ -23,7 +23,7 @@ EMPTY_NOUNS = frozenset(
     right middle center centre edge corner back end part area place way lot group couple pair bunch set number piece
     row total variety kind type sort day time thing something someone one other others several many few various each
     it both all none description detail atmosphere ambiance addition overall answer position distance presence sense
-    moment setting activity composition visible nearby close next near frame eye
+    moment setting activity composition visible nearby close next near frame eye limit
     """.split()  # noqa: SIM905 - a hundred quoted words are no easier to read
 )
 
@@ -167,6 +167,10 @@ class Vocabulary:
                 i += 1
         self._words[text], self._spans[text] = tuple(words), tuple(spans)
         return self._spans[text]
+
+    def class_of(self, name: str) -> str | None:
+        """The class that is called `name`, all of it; None where none is."""
+        return self._names.get(_key(name))
 
     def find(self, text: str) -> frozenset[str]:
         """Classes named in `text`."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.align import LIMIT, Embed, ScorerName
+from symbal_hf.denials import asserted
 from symbal_hf.phrases import noun_phrases
 
 # Cosine between two noun phrases, in steps fine enough where "same thing" begins.
@@ -32,7 +33,7 @@ class ReferenceJudge:
         """`references` of N rows (an empty row cannot be judged); `embed` gives unit vectors of texts."""
         self.embed = embed
         self.told = np.array([any(t.strip() for t in texts) for texts in references], bool)
-        found = [[sorted(noun_phrases(text)) for text in texts] for texts in references]
+        found = [[sorted(noun_phrases(asserted(text))) for text in texts] for texts in references]
         self.phrases = sorted({p for texts in found for group in texts for p in group})
         place = {p: i for i, p in enumerate(self.phrases)}
         self._by_text = [[np.array([place[p] for p in group], np.int64) for group in texts] for texts in found]
