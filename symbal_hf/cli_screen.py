@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def say(text: str) -> None:
     """One line on the screen."""
     typer.echo(text)
+
+
+def screen() -> Console:
+    """Where tables are printed, 120 characters wide where nobody watches."""
+    from rich.console import Console
+
+    return Console(stderr=False, width=None if sys.stdout.isatty() else 120)
 
 
 def progress(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:

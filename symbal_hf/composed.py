@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -14,7 +14,7 @@ from scipy import sparse
 from symbal_hf.align import Judge, ScorerName, beliefs
 from symbal_hf.cluster import choose_k
 from symbal_hf.composition import split_part
-from symbal_hf.concepts import Concepts, find_concepts
+from symbal_hf.concepts import Concepts, find_concepts, own_name
 from symbal_hf.data import AuditData, OnBadRow
 from symbal_hf.detect import Pair, error_share, judge_rows, make_pair, other_names
 from symbal_hf.embed import embed_images, embed_texts
@@ -22,7 +22,7 @@ from symbal_hf.evidence import Evidence
 from symbal_hf.facts import split_facts
 from symbal_hf.images import decode
 from symbal_hf.paper import FACT_KS, MIN_FACTS, worst_groups, worst_images
-from symbal_hf.phrases import Vocabulary, singular
+from symbal_hf.phrases import Vocabulary
 from symbal_hf.references import ReferenceJudge
 from symbal_hf.scorers import image_features, image_texts, score_facts
 from symbal_hf.summarize import log_odds
@@ -43,12 +43,15 @@ def gather_composed(
     parts: Parts,
     *,
     vocabulary: Mapping[str, Sequence[str]] | None = None,
+    always: Sequence[str] = (),
+    same: Mapping[str, str] | None = None,
     on_bad_row: OnBadRow = "warn",
 ) -> tuple[Evidence, NDArray[np.float32], Told]:
     """The evidence of a composition, the alignment (F,) of every fact by its first scorer, what is told of each image.
 
     Whether an image shows a concept is judged by what is told of the image (references, else the captioner's caption,
     else the feature list of the vision-language model), and, where a fact names the concept, by the score of the fact.
+    `always` and `same` are those of `symbal_hf.concepts.find_concepts`.
 
     Raises:
         BadData: nothing that tells of the images, or rows that cannot be used.
@@ -61,7 +64,9 @@ def gather_composed(
         raise BadData(f"scorer_1={parts.composition.scorer_1!r} gave no usable score for any of {len(score)} facts.")
     known = Vocabulary(vocabulary) if vocabulary else None
     texts = [text for row in told for text in row or ()]
-    concepts = find_concepts(facts, vocabulary=known, also=texts, min_rows=max(5, len(data) // 500))
+    concepts = find_concepts(
+        facts, vocabulary=known, also=texts, always=always, same=same, min_rows=max(5, len(data) // 500)
+    )
     evidence = _judged(parts, data, concepts, told, score)
     return evidence, score, told
 
@@ -94,9 +99,15 @@ def _judged(
         judge = FactJudge(judge, concepts, score, scorer=scorer)
     if not concepts.names:
         raise BadData("no caption names anything that could be checked; are they in English?")
-    return Evidence(
-        data, concepts, beliefs(judge, concepts.names), parts.phrase_vectors(concepts.names), None, parts.phrase_vectors
-    )
+    known = beliefs(judge, concepts.names)
+    if concepts.extra and (usual := concepts.usual()).names:
+        # One that was asked for takes a share of the blame for a false fact, and must not change what is found.
+        found, kept = _judged(parts, data, usual, told, score).beliefs, len(usual.names)
+        known = replace(
+            known, presence=np.hstack([found.presence, known.presence[:, kept:]]),
+            log_ratio=np.hstack([found.log_ratio, known.log_ratio[:, kept:]]),
+        )  # fmt: skip
+    return Evidence(data, concepts, known, parts.phrase_vectors(concepts.names), None, parts.phrase_vectors)
 
 
 def _told(parts: Parts, data: AuditData) -> Told:
@@ -189,14 +200,14 @@ def _pairs(evidence: Evidence, found: Sequence[tuple[list[str], list[str]]], *, 
     ratio, mentioned = evidence.beliefs.log_ratio, evidence.concepts.mentions()
     pairs, used = [], set[int]()
     for t_names, v_names in found:
-        errors = [place[_own(name, place)] for name in t_names]
+        errors = [place[own_name(name, place)] for name in t_names]
         t = errors[0]
         if t in used:
             continue
         used.add(t)
         share = error_share(t, ratio[mentioned[:, t], t])
         banned = other_names(concepts, t)
-        order = [c for c in dict.fromkeys(place[_own(name, place)] for name in v_names) if not banned[c]]
+        order = [c for c in dict.fromkeys(place[own_name(name, place)] for name in v_names) if not banned[c]]
         if not order:
             continue
         rows = judge_rows(concepts, evidence.beliefs, share)
@@ -207,21 +218,13 @@ def _pairs(evidence: Evidence, found: Sequence[tuple[list[str], list[str]]], *, 
     return pairs
 
 
-def _own(name: str, known: Container[str]) -> str:
-    """A name as concepts are named: lower-case, its last word in the singular, without an article."""
-    if name in known:
-        return name
-    words = [w for w in name.lower().split() if w not in ("a", "an", "the")] or name.lower().split()
-    return " ".join([*words[:-1], singular(words[-1])])
-
-
 def _with_names(
     evidence: Evidence, parts: Parts, score: NDArray[np.float32], told: Told, names: Sequence[str]
 ) -> Evidence:
     """The evidence with these names among its concepts."""
     concepts = evidence.concepts
     known = set(concepts.names)
-    new = sorted({_own(name, known) for name in names} - known)
+    new = sorted({own_name(name, known) for name in names} - known)
     if not new:
         return evidence
     vocabulary = Vocabulary(dict.fromkeys(new, ()))

@@ -44,7 +44,7 @@ def conclude(
     order = [*passed, *(p for p, _ in missed)]
     errors = [fuller_name(evidence.concepts, p.error, p.wrong.astype(np.float64)) for p in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
-    made = [_finding(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
+    made = [finding_of(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
     findings = _different(made[: min(len(passed), 3 * top_k)])[:top_k]
     suspects = _different(made[:20])[:10]
     why = None
@@ -93,11 +93,14 @@ def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rat
     return None
 
 
-def _finding(evidence: Evidence, pair: Pair, errors: Sequence[int]) -> Finding:
-    """What is said about `pair`; `errors` are the candidates for t, best first."""
+def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: Sequence[int] | None = None) -> Finding:
+    """What is said about `pair`; `errors` and `features` are the candidates for t and v, best first.
+
+    Where there is no error, or no row with or without v, the risk ratio is 1 with an interval of everything.
+    """
     names, data, facts = evidence.concepts.names, evidence.data, evidence.concepts.facts
     a, n1, b, n0 = pair.table
-    ratio = risk_ratio(a, n1, b, n0)
+    ratio = risk_ratio(a, n1, b, n0) if a + b and n1 and n0 else (1.0, 0.0, float("inf"))
     affected = np.flatnonzero(pair.wrong)
     affected = affected[np.argsort(~pair.has_feature[affected], kind="stable")]
     stated: dict[int, list[str]] = {}
@@ -108,7 +111,7 @@ def _finding(evidence: Evidence, pair: Pair, errors: Sequence[int]) -> Finding:
     shown = sorted(affected, key=lambda r: (not pair.has_feature[r], -log_ratio[r]))[:12]
     given = evidence.beliefs.given_truth
     alignment = [None] * len(data) if given else (1 / (1 + np.exp(log_ratio.astype(np.float64)))).tolist()
-    features = plain_names(evidence.concepts, pair)
+    features = plain_names(evidence.concepts, pair) if features is None else features
     return Finding(
         textual_error=names[errors[0]],
         visual_feature=names[features[0]],
@@ -124,8 +127,8 @@ def _finding(evidence: Evidence, pair: Pair, errors: Sequence[int]) -> Finding:
         rows_with_feature=n1,
         errors_without_feature=b,
         rows_without_feature=n0,
-        confirmed_share=None if given else pair.confirmed[0],
-        confirmed_share_low=None if given else pair.confirmed[1],
+        confirmed_share=None if given or not a else pair.confirmed[0],
+        confirmed_share_low=None if given or not a else pair.confirmed[1],
         examples=tuple(Example(data.ids[r], data.captions[r], stated[int(r)][0], alignment[r]) for r in shown),
         affected=tuple(
             Affected(data.ids[r], tuple(stated[int(r)]), bool(pair.has_feature[r]), alignment[r]) for r in affected

@@ -85,6 +85,8 @@ class Pair:
         The mixture says how many of the mentions in rows with v are false, whichever they are; a rejection counts as
         confirmed as far as there are that many.
         """
+        if self.share.evidence <= 0:  # then the likeliest share is none, which is below the least that is tried
+            return 0.0, 0.0
         rejected = max(int((self.wrong & self.has_feature).sum()), 1)
         false, low = self.share.share * self.share.mentions, self.share.low * self.share.mentions
         return min(false / rejected, 1.0), min(low / rejected, 1.0)

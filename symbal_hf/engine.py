@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from symbal_hf.asked import asked_findings, check_pairs
 from symbal_hf.columns import SourceFormat
 from symbal_hf.composed import composed_paper_pairs, gather_composed
 from symbal_hf.composition import Preset, both_stages, choose_composition
@@ -54,6 +55,7 @@ def audit(
     tau: float = 0.7,
     alpha: float = 0.05,
     min_rate: float = 0.05,
+    pairs: Sequence[tuple[str, str]] = (),
     seed: int = 0,
     on_bad_row: OnBadRow = "warn",
     text_encoder: str | TextEncoder | None = None,
@@ -97,6 +99,8 @@ def audit(
         tau: a finding needs the lower bound of its confirmed share above this, in [0, 1].
         alpha: a finding needs a corrected p-value below this, in (0, 1).
         min_rate: a finding needs at least this error rate in the rows with v, in [0, 1].
+        pairs: (t, v) that are measured over all rows whether or not they are found, as `AuditResult.asked`; with a
+            vocabulary, or with objects, each name is a class or a synonym of one. They change nothing that is found.
         seed: of every random choice.
         on_bad_row: "error" stops at a bad row, "warn" and "skip" leave it out and count it.
         text_encoder: and the other parts: take the place of the preset's, by name (`symbal_hf.composition.Composition`)
@@ -113,7 +117,7 @@ def audit(
         progress: wraps long loops.
 
     Raises:
-        BadData: nothing to audit, or (policy "error") a bad row.
+        BadData: nothing to audit, (policy "error") a bad row, or a name in `pairs` that the vocabulary lacks.
     """
     given: dict[str, Any] = {
         "text_encoder": text_encoder, "image_encoder": image_encoder, "scorer_1": scorer_1, "scorer_2": scorer_2,
@@ -127,6 +131,8 @@ def audit(
     if method not in ("association", "paper"):
         raise ValueError(f"no method {method!r}; available: 'association', 'paper'.")
     check_gates(top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate)
+    asked = check_pairs(pairs)
+    always = [name for pair in asked for name in pair]
     if isinstance(source, AuditData):
         data = source
     else:
@@ -142,21 +148,23 @@ def audit(
         checked = cast(Scorer, lite_scorer)
         evidence = gather(
             data, scorer=checked, vocabulary=words, store=store, progress=progress, on_bad_row=on_bad_row,
-            devices=devices, num_nodes=num_nodes, strategy="auto",
+            devices=devices, num_nodes=num_nodes, strategy="auto", always=always,
         )  # fmt: skip
-        pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
-        models = _models(evidence)
+        measured, evidence = asked_findings(evidence), evidence.usual()
+        ranked = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
+        models = lite_models(evidence)
     else:
         parts = Parts(
             composition, store or Store(), prompts=Prompts(None if prompts is None else Path(prompts)),
             objects=objects, concurrency=concurrency, members=members, device=device, dtype=dtype,
             device_map=device_map, devices=devices, num_nodes=num_nodes, strategy="auto", progress=progress,
         )  # fmt: skip
-        evidence, score, told = gather_composed(data, parts, vocabulary=words, on_bad_row=on_bad_row)
+        evidence, score, told = gather_composed(data, parts, vocabulary=words, always=always, on_bad_row=on_bad_row)
+        measured, evidence = asked_findings(evidence), evidence.usual()
         if method == "association":
-            pairs = association_pairs(evidence)
+            ranked = association_pairs(evidence)
         else:
-            evidence, pairs = composed_paper_pairs(evidence, parts, score, told, seed=seed)
+            evidence, ranked = composed_paper_pairs(evidence, parts, score, told, seed=seed)
         models = parts.provenance()
     name = preset.name if isinstance(preset, Preset) else str(preset)
     provenance = {
@@ -165,13 +173,14 @@ def audit(
         "alpha": alpha, "min_rate": min_rate, "limit": limit, "sample": sample, "on_bad_row": on_bad_row,
         "models": models, "read": data.read, "rows_sha256": rows_sha256,
         "vocabulary": str(Path(vocabulary).absolute()) if isinstance(vocabulary, (str, Path)) else None,
+        "classes": None if words is None else len(words), "pairs": [list(pair) for pair in asked],
     }  # fmt: skip
-    return replace(
-        conclude(evidence, pairs, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate), provenance=provenance
-    )
+    found = conclude(evidence, ranked, top_k=top_k, tau=tau, alpha=alpha, min_rate=min_rate)
+    return replace(found, asked=measured, provenance=provenance)
 
 
-def _models(evidence: Evidence) -> dict[str, str]:
+def lite_models(evidence: Evidence) -> dict[str, str]:
+    """The models of the lite preset that judged, by what they are for."""
     from symbal_hf.encode import LiteVision, MiniLM
 
     models = {"text": MiniLM.name}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from symbal_hf.align import Beliefs, Columns, Embed, EmbeddingJudge, Judge, Obje
 from symbal_hf.concepts import Concepts, find_concepts
 from symbal_hf.data import AuditData, OnBadRow
 from symbal_hf.embed import Progress, embed_images, embed_texts, quiet
-from symbal_hf.facts import split_facts
+from symbal_hf.facts import Facts, split_facts
 from symbal_hf.large import without
 from symbal_hf.phrases import Vocabulary, compounds_of_parts
 from symbal_hf.references import ReferenceJudge
@@ -46,12 +46,24 @@ class Evidence:
     embed: Embed
     wholes: Mapping[int, Set[int]] = field(default_factory=dict)
 
+    def usual(self) -> Evidence:
+        """Without the concepts that are there only because they were asked for: they must not change what is found."""
+        if not self.concepts.extra:
+            return self
+        kept, known, vectors = len(self.concepts.names) - self.concepts.extra, self.beliefs, self.vectors
+        return replace(
+            self, concepts=self.concepts.usual(), vectors=None if vectors is None else vectors[:kept],
+            beliefs=replace(known, presence=known.presence[:, :kept], log_ratio=known.log_ratio[:, :kept]),
+        )  # fmt: skip
+
 
 def gather(
     data: AuditData,
     *,
     scorer: Scorer = "auto",
     vocabulary: Mapping[str, Sequence[str]] | None = None,
+    always: Sequence[str] = (),
+    same: Mapping[str, str] | None = None,
     store: Store | None = None,
     progress: Progress = quiet,
     on_bad_row: OnBadRow = "warn",
@@ -59,7 +71,10 @@ def gather(
     num_nodes: int = 1,
     strategy: str | None = None,
 ) -> Evidence:
-    """Embed what needs embedding, by so many processes, and judge every concept of the captions on every image."""
+    """Embed what needs embedding, by so many processes, and judge every concept of the captions on every image.
+
+    `always` and `same` are those of `symbal_hf.concepts.find_concepts`.
+    """
     from symbal_hf.encode import LiteVision, MiniLM
 
     scorer = choose_scorer(scorer, data)
@@ -79,7 +94,7 @@ def gather(
         regions = without(regions, sorted(bad))
         data = data.without(bad)
     embed = partial(embed_texts, encoder=MiniLM(), **shared)
-    return weigh(data, regions, embed, scorer=scorer, vocabulary=vocabulary)
+    return weigh(data, regions, embed, scorer=scorer, vocabulary=vocabulary, always=always, same=same)
 
 
 def weigh(
@@ -89,6 +104,8 @@ def weigh(
     *,
     scorer: Scorer,
     vocabulary: Mapping[str, Sequence[str]] | None = None,
+    always: Sequence[str] = (),
+    same: Mapping[str, str] | None = None,
     columns: Columns | None = None,
     reference_judge: ReferenceJudge | None = None,
 ) -> Evidence:
@@ -99,27 +116,19 @@ def weigh(
     """
     from symbal_hf.encode import LiteVision
 
-    facts, wholes = split_facts(data.captions), dict[int, set[int]]()
-    known = _vocabulary(data, vocabulary)
+    facts = split_facts(data.captions)
+    concepts, known, wholes = concepts_of(
+        data, facts, embed, scorer=scorer, vocabulary=vocabulary, always=always, same=same
+    )
     if scorer == "objects":
         assert known is not None and data.objects is not None
-        parts = compounds_of_parts(facts.text, known, embed)
-        known = known.with_synonyms({words: whole for words, (whole, _) in parts.items()})
         judge: Judge = ObjectJudge(data.objects, known)
-        concepts = find_concepts(facts, vocabulary=known)
-        place = {name: i for i, name in enumerate(concepts.names)}
-        for whole, part in parts.values():
-            wholes.setdefault(place[part], set()).add(place[whole])
+    elif scorer == "reference":
+        assert data.references is not None
+        judge = reference_judge or ReferenceJudge(data.references, embed)
     else:
-        references = [t for row in data.references or () for t in row] if scorer == "reference" else []
-        rows = max(5, len(data) // 500)
-        concepts = find_concepts(facts, vocabulary=known if vocabulary else None, also=references, min_rows=rows)
-        if scorer == "reference":
-            assert data.references is not None
-            judge = reference_judge or ReferenceJudge(data.references, embed)
-        else:
-            assert regions is not None
-            judge = EmbeddingJudge(regions, LiteVision(), embed)
+        assert regions is not None
+        judge = EmbeddingJudge(regions, LiteVision(), embed)
     if not concepts.names:
         nothing = np.zeros((len(data), 0), np.float32)
         return Evidence(
@@ -127,6 +136,46 @@ def weigh(
         )
     vectors = None if scorer == "objects" else embed(concepts.names)
     return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, embed, wholes)
+
+
+def concepts_of(
+    data: AuditData,
+    facts: Facts,
+    embed: Embed,
+    *,
+    scorer: str,
+    vocabulary: Mapping[str, Sequence[str]] | None = None,
+    always: Sequence[str] = (),
+    same: Mapping[str, str] | None = None,
+) -> tuple[Concepts, Vocabulary | None, dict[int, set[int]]]:
+    """What the facts speak of, the vocabulary with all names that it was found by, and the wholes of `Evidence`.
+
+    Args:
+        data: the rows; with scorer "objects" and no vocabulary their objects are the concepts.
+        facts: of their captions.
+        embed: unit vectors of texts; asked only with scorer "objects".
+        scorer: "objects", "reference", "embedding" or that of a composition.
+        vocabulary: classes with synonyms that concepts are limited to.
+        always: names that are asked for, and `same`: see `symbal_hf.concepts.find_concepts`.
+
+    Raises:
+        BadData: a name of `always` that the vocabulary does not have.
+    """
+    known, wholes = vocabulary_of(data, vocabulary), dict[int, set[int]]()
+    if scorer == "objects" and known is not None:
+        parts = compounds_of_parts(facts.text, known, embed)
+        known = known.with_synonyms({words: whole for words, (whole, _) in parts.items()})
+        concepts = find_concepts(facts, vocabulary=known, always=always)
+        place = {name: i for i, name in enumerate(concepts.names)}
+        for whole, part in parts.values():
+            wholes.setdefault(place[part], set()).add(place[whole])
+        return concepts, known, wholes
+    references = [t for row in data.references or () for t in row] if scorer != "embedding" else []
+    rows = max(5, len(data) // 500)
+    concepts = find_concepts(
+        facts, vocabulary=known if vocabulary else None, also=references, always=always, same=same, min_rows=rows
+    )
+    return concepts, known, wholes
 
 
 def image_vectors(evidence: Evidence) -> NDArray[np.float32]:
@@ -158,7 +207,8 @@ def choose_scorer(scorer: Scorer, data: AuditData) -> Scorer:
     return scorer
 
 
-def _vocabulary(data: AuditData, given: Mapping[str, Sequence[str]] | None) -> Vocabulary | None:
+def vocabulary_of(data: AuditData, given: Mapping[str, Sequence[str]] | None) -> Vocabulary | None:
+    """The classes that are given, else the objects that the data name, else None."""
     if given is not None:
         return Vocabulary(given)
     if data.objects is None:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from symbal_hf.fact_points import FactMap, read_fact_map
 from symbal_hf.files import write_whole
 
 Verdict = Literal["systematic", "none"]
@@ -72,7 +73,7 @@ class Finding:
         p_value: one-sided Fisher p of the 2x2 table; `p_value_corrected` counts every pair that was tried.
         error_rate_with: share of the rows with v, t absent, whose caption states t; `error_rate_without` likewise.
         confirmed_share: estimated share of the rejected statements that are really false, in [0, 1], with the lower
-            end of its 95 % interval; None where truth is given and there is nothing to estimate.
+            end of its 95 % interval; None where truth is given or nothing is rejected, so that nothing is estimated.
         affected: all rows whose caption states t wrongly, those with v first.
     """
 
@@ -127,6 +128,8 @@ class AuditResult:
         skipped: rows left out, with reasons.
         provenance: versions, preset, models, options, seed.
         why_none: what the strongest suspect failed on, when the verdict is "none".
+        asked: the pairs that were asked for (`audit(pairs=...)`), in their order, whether or not they were found.
+        fact_map: a sample of the facts on a plane, where one was drawn (`symbal_hf.draw_fact_map`).
     """
 
     verdict: Verdict
@@ -136,6 +139,8 @@ class AuditResult:
     skipped: tuple[Skipped, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     why_none: str | None = None
+    asked: tuple[Finding, ...] = ()
+    fact_map: FactMap | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The content of findings.json."""
@@ -144,9 +149,11 @@ class AuditResult:
             "findings": [f.to_dict() for f in self.findings],
             "suspects": [f.to_dict() for f in self.suspects],
             "why_none": self.why_none,
+            "asked": [f.to_dict() for f in self.asked],
             "counts": self.counts,
             "skipped": [asdict(s) for s in self.skipped],
             "provenance": self.provenance,
+            "fact_map": None if self.fact_map is None else asdict(self.fact_map),
         }
 
     def prediction(self, k: int = 5) -> dict[str, list[str]]:
@@ -188,6 +195,8 @@ def load_result(folder: str | Path) -> AuditResult:
         skipped=tuple(Skipped(**s) for s in data["skipped"]),
         provenance=data["provenance"],
         why_none=data["why_none"],
+        asked=_findings(data.get("asked", ())),
+        fact_map=read_fact_map(data.get("fact_map")),
     )
 
 
