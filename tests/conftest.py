@@ -33,3 +33,16 @@ def scene_folder(tmp_path_factory):
     from benchmark_builder.demo import plant_demo
 
     return plant_demo(tmp_path_factory.mktemp("scenes"), rows=300, seed=3)
+
+
+@pytest.fixture
+def browser(tmp_path):
+    """Headless Chromium, where one is installed."""
+    from browser import Browser, find_browser
+
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium on this machine; apt-get install chromium")
+    opened = Browser(program, tmp_path / "profile")
+    yield opened
+    opened.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import importlib.util
 import json
@@ -284,71 +283,6 @@ def test_the_space_has_what_the_hub_asks_for():
     assert set(re.findall(r"SYMBAL_[A-Z]+", app)) == set(re.findall(r"`(SYMBAL_[A-Z]+)`", card))
 
 
-class Browser:
-    """Headless Chromium, spoken to through two pipes in its own protocol."""
-
-    def __init__(self, program, profile):
-        down, self.to = os.pipe()
-        self.back, up = os.pipe()
-        options = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--window-size=1280,1000")
-        command = [
-            "bash",
-            "-c",
-            f'exec "$@" 3<&{down} 4>&{up}',
-            "bash",
-            program,
-            *options,
-            f"--user-data-dir={profile}",
-        ]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, pass_fds=(down, up), **quiet)
-        os.close(down)
-        os.close(up)
-        self.left, self.number, self.session = b"", 0, None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    def call(self, method, **params):
-        self.number += 1
-        sent = {"id": self.number, "method": method, "params": params}
-        sent.update({"sessionId": self.session} if self.session else {})
-        os.write(self.to, json.dumps(sent).encode() + b"\0")
-        while True:
-            while b"\0" not in self.left:
-                got = os.read(self.back, 1 << 20)
-                assert got, "the browser has gone"
-                self.left += got
-            line, _, self.left = self.left.partition(b"\0")
-            said = json.loads(line)
-            if said.get("id") == self.number:
-                assert "error" not in said, said
-                return said["result"]
-
-    def run(self, code):
-        said = self.call("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in said, said["exceptionDetails"]
-        return said["result"].get("value")
-
-    def wait(self, code, seconds=40):
-        end = time.monotonic() + seconds
-        while not (value := self.run(code)):
-            assert time.monotonic() < end, f"{code} in {self.run('document.body.innerText')[:2000]}"
-            time.sleep(0.1)
-        return value
-
-    def picture(self, path):
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        taken = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
-        path.write_bytes(base64.b64decode(taken))
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(20)
-        os.close(self.to)
-        os.close(self.back)
-
-
 @pytest.fixture
 def address(bench, source, tmp_path):
     """The running Space."""
@@ -375,16 +309,6 @@ def address(bench, source, tmp_path):
     app.terminate()
     app.wait(20)
     log.close()
-
-
-@pytest.fixture
-def browser(tmp_path):
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine; apt-get install chromium")
-    browser = Browser(program, tmp_path / "profile")
-    yield browser
-    browser.close()
 
 
 def test_the_running_space_shows_ranks_filters_and_hostile_names_as_text(address, browser, tmp_path):
