@@ -71,6 +71,7 @@ def ask(
     seed: int = 0,
     progress: Progress = quiet,
     ledger: Ledger | None = None,
+    answers_before: bool = False,
 ) -> list[Answer]:
     """An answer to each conversation, in order; equal ones are asked once, and each good answer is stored as it comes.
 
@@ -78,6 +79,8 @@ def ask(
         kind: "text" for what the model writes, "yes" for the probability that it says "1" rather than "0".
         prompt_hash: of the template that the questions come from, for keys and the ledger.
         max_new_tokens, temperature, seed: of texts; they mean nothing to "yes".
+        answers_before: whether these are further questions of a run in which some were answered, so that it is no
+            reason to stop if none of these is.
 
     Returns:
         Answers, some of which may have an error, or no `yes` where the model wrote something else. Neither is stored,
@@ -125,7 +128,7 @@ def ask(
     count.failed += silent
     out = [known.get(k, Answer(error="no answer came.")) for k in keys]
     answered = sum(answer.text is not None for answer in known.values())
-    if out and (lost is not None or not answered):
+    if out and (lost is not None or not (answered or answers_before)):
         reason = (lost or out[0]).error or "no reason was given."
         again = "; once mended, only the others are asked" if answered else ""
         raise ChatFailed(f"{model.name} answered {answered or 'none'} of {len(first)} questions{again}: {reason}")

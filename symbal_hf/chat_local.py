@@ -10,8 +10,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.chat import Answer, Messages
+from symbal_hf.chat_captioners import is_wordless
 from symbal_hf.chat_weights import FROZEN_ELSEWHERE, Checkpoint, Loaded, Refused, elsewhere, load, locate
 from symbal_hf.images import decode
+from symbal_hf.tables import BadData
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class LocalModel:
-    """A `ChatModel` of the transformers library: a language model, or one that also reads images.
+    """A `ChatModel` of the transformers library: a language model, one that also reads images, or a mere captioner.
 
     Weights are loaded at the first question, from safetensors; code that comes with a model is never run.
 
@@ -79,6 +81,15 @@ class LocalModel:
         """
         return self._checkpoint.revision
 
+    @cached_property
+    def wordless(self) -> bool:
+        """Whether it captions images and hears no words: BLIP and its like.
+
+        Raises:
+            MissingModel: the model is neither on this machine nor reachable.
+        """
+        return is_wordless(self._checkpoint)
+
     @property
     def settings(self) -> str:
         """Changes with what answers depend on besides name and revision: the kind of numbers and the size of images."""
@@ -112,9 +123,10 @@ class LocalModel:
 
         def work(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answer]:
             noise = [_noise(temperature, seed, batch)] if temperature else []
-            out = loaded.model.generate(**inputs, max_new_tokens=max_new_tokens, logits_processor=_processors(noise))
-            written = out[:, inputs["input_ids"].shape[1] :]
-            return [_written(loaded, prompt, row) for prompt, row in zip(inputs["input_ids"], written, strict=True)]
+            most = loaded.room(max_new_tokens)
+            out = loaded.model.generate(**inputs, max_new_tokens=most, logits_processor=_processors(noise))
+            begin = loaded.before(inputs)
+            return [_written(loaded, row[:begin], row[begin:]) for row in out]
 
         return self._answers(conversations, work, max_new_tokens)
 
@@ -126,7 +138,8 @@ class LocalModel:
         then None and `text` the token that it would write. Where the template can switch reasoning off, it is off.
 
         Raises:
-            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat.
+            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat or only
+                captions.
         """
         return self._answers(conversations, _digits, 1, template={"enable_thinking": False})
 
@@ -137,6 +150,8 @@ class LocalModel:
             return len(_images(conversations[place]))
 
         places = _like_together(conversations)
+        if places and work is _digits and self.wordless:
+            raise BadData(f"{self.name} captions images and answers no question; name a chat model.")
         while places:
             # A batch whose conversations have unlike numbers of images is more than some processors can lay out.
             part = next(list(same) for _, same in groupby(places[: self._size], key=number))
@@ -151,8 +166,8 @@ class LocalModel:
         smaller = 0
         try:
             inputs = self._inputs(loaded, batch, template)
-            lengths = inputs["attention_mask"].sum(1).tolist()
-            fits = [place for place, n in zip(part, lengths, strict=True) if n + new <= loaded.context]
+            lengths = loaded.lengths(inputs)
+            fits = [p for p, n in zip(part, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
             if fits == part:
                 answers = work(loaded, self._moved(loaded, inputs), batch)
         except Exception as error:  # whatever a library thinks up, the other conversations go on
@@ -188,10 +203,7 @@ class LocalModel:
         self._pictures = pictures  # the next batch mostly asks about the same ones
         turns = [[loaded.turn(message, pictures) for message in conversation] for conversation in batch]
         known = {name: value for name, value in template.items() if name in loaded.template}
-        inputs = loaded.encode(turns, **known)
-        if not inputs["attention_mask"][:, -1].all():
-            raise Refused("the model's processor pads on the wrong side.")
-        return inputs
+        return loaded.encode(turns, **known)
 
     def _picture(self, encoded: bytes) -> Image.Image:
         try:

@@ -181,12 +181,31 @@ class Loaded:
             return False
 
     def encode(self, turns: Sequence[Sequence[dict[str, Any]]], **template: Any) -> Any:
-        """What the model reads of B conversations: "input_ids" and "attention_mask" (B, T), and what goes with them."""
+        """What the model reads of B conversations: "input_ids" and "attention_mask" (B, T), and what goes with them.
+
+        Raises:
+            Refused: a processor that pads on the right.
+        """
         padding = {"padding": True, "padding_side": "left"} if self.sees else {"padding": True}
-        return self.processor.apply_chat_template(
+        inputs = self.processor.apply_chat_template(
             [list(turn) for turn in turns], add_generation_prompt=True, tokenize=True, return_dict=True,
             return_tensors="pt", **({"processor_kwargs": padding} if self.sees else padding), **template,
         )  # fmt: skip
+        if not inputs["attention_mask"][:, -1].all():
+            raise Refused("the model's processor pads on the wrong side.")
+        return inputs
+
+    def lengths(self, inputs: Any) -> list[int]:
+        """How many tokens each of the B conversations has."""
+        return inputs["attention_mask"].sum(1).tolist()
+
+    def before(self, inputs: Any) -> int:
+        """How many tokens of what `generate` returns were there before it wrote."""
+        return inputs["input_ids"].shape[1]
+
+    def room(self, tokens: int) -> int:
+        """How many of `tokens` the model may write."""
+        return tokens
 
 
 def load(checkpoint: Checkpoint, place: Place, *, max_pixels: int | None = None) -> Loaded:
@@ -200,6 +219,7 @@ def load(checkpoint: Checkpoint, place: Place, *, max_pixels: int | None = None)
     import torch
     import transformers as hf
 
+    from symbal_hf.chat_captioners import WORDLESS, Captioner, decoders
     from symbal_hf.encoders_base import loading
 
     source = checkpoint.source
@@ -210,21 +230,29 @@ def load(checkpoint: Checkpoint, place: Place, *, max_pixels: int | None = None)
     }  # fmt: skip
     with loading(source), _told(name):
         config = hf.AutoConfig.from_pretrained(**where)
+        wordless = config.model_type in WORDLESS
         sees = type(config) in hf.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
         if not sees and type(config) not in hf.MODEL_FOR_CAUSAL_LM_MAPPING:
             raise BadData(f"{name} is a model of type {config.model_type!r}, which writes no text; name a chat model.")
         if str(config.model_type).startswith(NO_HALF) and place.dtype == torch.float16:
             raise ValueError(f"{name} writes nothing in float16; use dtype='bfloat16' or 'float32'.")
-        processor = (hf.AutoProcessor if sees else hf.AutoTokenizer).from_pretrained(**where)
-        tokenizer = processor.tokenizer if sees else processor
-        if not (getattr(processor, "chat_template", None) or tokenizer.chat_template):
-            raise BadData(f"{name} has no chat template and so cannot be asked; use its instruction-tuned version.")
+        reader: Any = hf.AutoImageProcessor if wordless else hf.AutoProcessor if sees else hf.AutoTokenizer
+        processor = reader.from_pretrained(**where)
+        tokenizer = (
+            hf.AutoTokenizer.from_pretrained(**where) if wordless else processor.tokenizer if sees else processor
+        )
+        if not wordless and not (getattr(processor, "chat_template", None) or tokenizer.chat_template):
+            raise BadData(
+                f"{name} has no chat template and so cannot be asked; use its instruction-tuned version, or for "
+                f"captions a model of type {', '.join(WORDLESS)}."
+            )
         options = place.model_options()
         if "device_map" not in options and place.device != "cpu":
             options["device_map"] = place.device  # straight to the device: most models do not fit twice
         kind: Any = hf.AutoModelForImageTextToText if sees else hf.AutoModelForCausalLM
         model, told = kind.from_pretrained(**where, **options, output_loading_info=True)
-    if lacking := sorted(told["missing_keys"]):  # transformers would fill them at random and only warn
+    # Transformers would fill them at random and only warn. No captioner reads the pool that older checkpoints lack.
+    if lacking := sorted(k for k in told["missing_keys"] if not (wordless and ".pooler." in k)):
         raise ValueError(
             f"the weights of {name} lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among them; "
             "they belong to another kind of model."
@@ -232,7 +260,10 @@ def load(checkpoint: Checkpoint, place: Place, *, max_pixels: int | None = None)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    _greedy(model, tokenizer)
+    for decoder in decoders(model):
+        _greedy(decoder, tokenizer)
+    if wordless:
+        return Captioner(name, model.eval(), processor, tokenizer, sees=True, has_budget=False)
     has_budget = sees and _mend(processor, config, max_pixels)
     return Loaded(name, model.eval(), processor, tokenizer, sees, has_budget)
 

@@ -9,6 +9,7 @@ SourceFormat = Literal["auto", "table", "conversations", "coco", "url-tsv", "sid
 IDS = ("id", "image_id", "row_id")
 CAPTIONS = ("caption", "generated_caption", "text")
 IMAGES = ("image", "image_path", "images", "file_name", "file", "path")
+URLS = ("image_url", "url")
 TABLES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".tar")
 PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"))
 

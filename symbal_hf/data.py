@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import json
-import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from symbal_hf.columns import CAPTIONS, IDS, BadData, SourceFormat, Unusable
+from symbal_hf.columns import CAPTIONS, IDS, URLS, BadData, SourceFormat, Unusable
 from symbal_hf.columns import IMAGES as IMAGES
 from symbal_hf.download import fetched, inline, is_url
 from symbal_hf.findings import Skipped
+from symbal_hf.rows import column_of, find_column, limited, sampled
 from symbal_hf.tables import joined, open_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 OnBadRow = Literal["error", "warn", "skip"]
-URLS = ("image_url", "url")
 REFERENCES = ("references", "reference", "reference_captions", "reference_caption")
 OBJECTS = ("objects", "chair_objects")
 
@@ -49,6 +47,28 @@ class Images:
             ValueError: no image in this row, or one outside the source's folder.
             OSError: a file that cannot be read.
         """
+        held = self._held(row)
+        if isinstance(held, Path):
+            return held.read_bytes()
+        if not isinstance(held, str):
+            return held if isinstance(held, bytes) else _png(held)
+        if held.startswith("data:"):
+            return inline(held)
+        if not self._download:
+            raise ValueError(f"its image is at {held}; pass --allow-download (allow_download=True) to fetch it")
+        return fetched(held)
+
+    def file(self, row: int) -> Path | str | None:
+        """The image's file, or its URL; None where the source holds the image itself.
+
+        Raises:
+            ValueError: as for `encoded`.
+        """
+        held = self._held(row)
+        return held if isinstance(held, Path) or (isinstance(held, str) and not held.startswith("data:")) else None
+
+    def _held(self, row: int) -> Any:
+        """What stands for the image: a `Path` that is a file, text that is a URL or holds data, bytes, or an object."""
         value = self._column[self._rows[row]]
         if isinstance(value, (list, tuple)):
             if len(value) > 1:
@@ -63,13 +83,9 @@ class Images:
         if not value:
             raise ValueError("no image in this row")
         if not isinstance(value, (str, Path)):
-            return _png(value)
-        if is_url(value):
-            if not self._download:
-                raise ValueError(f"its image is at {value}; pass --allow-download (allow_download=True) to fetch it")
-            return fetched(str(value))
-        if str(value).startswith("data:"):
-            return inline(str(value))
+            return value
+        if is_url(value) or str(value).startswith("data:"):
+            return str(value)
         path = Path(value)
         if self.root is not None:
             path = (self.root / path).resolve()
@@ -77,7 +93,7 @@ class Images:
                 raise ValueError(f"image path {value!r} leaves the folder {self.root}; name another with --image-root")
         if not path.is_file():
             raise ValueError(f"no image file at {path}")
-        return path.read_bytes()
+        return path
 
 
 def _png(image: Any) -> bytes:
@@ -104,6 +120,8 @@ class AuditData:
         source: what was read, in words.
         read: how to read it again: `load_data`'s source and the options that are not its defaults, with absolute paths;
             None for data that were in memory.
+        numbers: of the rows in the source, from 0; None where nobody has counted them.
+        told_in: the source's column of captions or conversations, and whether it is conversations.
     """
 
     ids: tuple[str, ...]
@@ -114,6 +132,8 @@ class AuditData:
     skipped: tuple[Skipped, ...]
     source: str
     read: Mapping[str, Any] | None = None
+    numbers: Sequence[int] | None = None
+    told_in: tuple[str, bool] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -131,6 +151,7 @@ class AuditData:
             objects=None if self.objects is None else tuple(self.objects[i] for i in keep),
             images=None if self.images is None else self.images.select(keep),
             skipped=(*self.skipped, *(Skipped(self.ids[i], bad[i]) for i in sorted(bad))),
+            numbers=None if self.numbers is None else [self.numbers[i] for i in keep],
         )
 
 
@@ -177,6 +198,7 @@ def load_data(
     """
     given = {name: value for name, value in locals().items() if name != "source"}
     rows, columns, root, name = open_rows(source, source_format=source_format, caption_column=caption_column)
+    chat = getattr(rows, "chat", None)
     if image_root is not None:
         root = Path(image_root).resolve()
         if not root.is_dir():
@@ -185,10 +207,10 @@ def load_data(
         rows, columns = joined(rows, columns, Path(join))
     if not columns:
         raise BadData(f"{name} has no rows; an audit needs images with captions.")
-    caption_name = _column("caption", caption_column, CAPTIONS, columns, required=True)
-    image_name = _column("image", image_column, (*IMAGES, *URLS), columns)
-    reference_name = _column("reference", reference_column, REFERENCES, columns)
-    objects_name = _column("objects", objects_column, OBJECTS, columns)
+    caption_name = find_column("caption", caption_column, CAPTIONS, columns, required=True)
+    image_name = find_column("image", image_column, (*IMAGES, *URLS), columns)
+    reference_name = find_column("reference", reference_column, REFERENCES, columns)
+    objects_name = find_column("objects", objects_column, OBJECTS, columns)
     id_name = next((n for n in IDS if n in columns and n != image_name), None)
 
     ids: dict[str, int] = {}
@@ -197,7 +219,7 @@ def load_data(
     total = 0
     # A dataset's rows are read without their image bytes, which stay where they are until a model wants them.
     scan = rows.remove_columns(image_name) if image_name and hasattr(rows, "remove_columns") else rows
-    for place, row in _sampled(enumerate(_limited(scan, limit)), sample, seed):
+    for place, row in sampled(enumerate(limited(scan, limit)), sample, seed):
         total += 1
         row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(place)
         problem = _problem(row.get(caption_name))
@@ -224,7 +246,7 @@ def load_data(
         raise BadData(f"none of the {total} rows of {name} can be used; the first: {skipped[0].reason}.")
     images = None
     if image_name is not None:
-        images = Images(_image_column(source, rows, image_name), places, root, allow_download=allow_download)
+        images = Images(column_of(rows, image_name), places, root, allow_download=allow_download)
     return AuditData(
         ids=tuple(ids),
         captions=tuple(captions),
@@ -234,6 +256,8 @@ def load_data(
         skipped=tuple(skipped),
         source=name,
         read=_read(source, given) if isinstance(source, (str, Path)) else None,
+        numbers=places,
+        told_in=(str(chat or caption_name), chat is not None),
     )
 
 
@@ -254,7 +278,7 @@ def read_rows(
     rows, columns, *_ = open_rows(source, caption_column=caption_column)
     if join is not None:
         rows, columns = joined(rows, columns, Path(join))
-    caption = _column("caption", caption_column, CAPTIONS, columns, required=True)
+    caption = find_column("caption", caption_column, CAPTIONS, columns, required=True)
     assert caption is not None
     return rows, next((n for n in IDS if n in columns), None), caption
 
@@ -285,54 +309,6 @@ def load_vocabulary(path: str | Path) -> dict[str, list[str]]:
         if all(isinstance(v, list) and all(isinstance(s, str) for s in v) for v in data.values()):
             return {k: list(v) for k, v in data.items()}
     raise BadData(f"vocabulary {path} must be a JSON object that maps each class to a list of synonyms.")
-
-
-def _column(
-    role: str, asked: str | None, usual: Sequence[str], columns: Sequence[str], *, required: bool = False
-) -> str | None:
-    if asked is not None:
-        if asked not in columns:
-            raise BadData(
-                f"no column {asked!r} for the {role}; the source has {', '.join(map(repr, columns)) or 'none'}."
-            )
-        return asked
-    found = next((n for n in usual if n in columns), None)
-    if found is None:  # URL and TEXT, as in LAION's tables
-        found = next((c for n in usual for c in columns if str(c).lower() == n), None)
-    if found is None and required:
-        raise BadData(
-            f"no {role} column ({', '.join(usual)}) among {', '.join(map(repr, columns)) or 'no columns'}; "
-            f"name it with --{role}-column."
-        )
-    return found
-
-
-def _image_column(source: Any, rows: Any, name: str) -> Sequence[Any]:
-    if hasattr(rows, "column_names"):
-        return rows[name]
-    return [row.get(name) for row in rows]
-
-
-def _limited(rows: Iterable[Any], limit: int | None) -> Iterator[Any]:
-    if limit is not None and limit < 1:
-        raise BadData(f"limit={limit}; it must be at least 1 row.")
-    for place, row in enumerate(rows):
-        if limit is not None and place >= limit:
-            return
-        yield row
-
-
-def _sampled(rows: Iterator[tuple[int, Any]], sample: int | None, seed: int) -> Iterable[tuple[int, Any]]:
-    """`sample` of the numbered rows, each with the same chance, by one pass over them (Vitter's reservoir, 1985)."""
-    if sample is None:
-        return rows
-    if sample < 1:
-        raise BadData(f"sample={sample}; it must be at least 1 row.")
-    draw, kept = random.Random(seed), list(itertools.islice(rows, sample))
-    for seen, row in enumerate(rows, sample + 1):
-        if (place := draw.randrange(seen)) < sample:
-            kept[place] = row
-    return sorted(kept, key=lambda row: row[0])
 
 
 def _problem(caption: Any) -> str | None:

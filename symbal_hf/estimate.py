@@ -137,6 +137,12 @@ def estimate(
     return Estimate(n, f, tuple(asked), tuple(embedded), _hours(asked, models, tflops))
 
 
+def estimate_captions(n: int, model: str, prompt: str, *, max_tokens: int, image_tokens: int = 400) -> Asked:
+    """What captions of `n` images by `model` cost at most; `image_tokens` as for `estimate`."""
+    into = ceil(len(prompt) / CHARACTERS_PER_TOKEN) + image_tokens
+    return Asked("captioner", model, n, n * into, n * max_tokens)
+
+
 def _hours(asked: Sequence[Asked], models: Sequence[Model], tflops: float) -> float | None:
     size = {model.name: model.parameters_b for model in models}
     total = 0.0

@@ -42,9 +42,13 @@ class Found:
 
 
 class SampleRows(list[dict[str, Any]]):
-    """Rows of samples whose ids come again where one image has several: these ids end in #2, #3 and so on."""
+    """Rows of samples whose ids come again where one image has several: these ids end in #2, #3 and so on.
+
+    `chat` is the column of the conversations that their captions come from.
+    """
 
     numbered = True
+    chat: str
 
 
 # ---------------------------------------------------------------------------------------------------- conversations
@@ -158,6 +162,7 @@ def _samples(rows: Iterable[Mapping[str, Any]], chat: str, caption: str) -> Samp
         return column or "image", images or _counted(row.get(chat))
 
     out = SampleRows()
+    out.chat = chat
     for place, row in enumerate(_rows(rows, chat, caption, shows)):
         image = next((one for name in IMAGES for one in _several(row.get(name))), None)
         if image is None:
@@ -193,6 +198,7 @@ class ChatRows:
     def __init__(self, rows: Any, chat: str, caption: str, *, parts: bool) -> None:
         """`parts`: whether the turns carry the images, and not a column."""
         self._rows, self._chat, self._caption, self._parts = rows, chat, caption, parts
+        self.chat = chat
         own = [name for name in rows.column_names if name not in (chat, caption)]
         self.column_names = [*own, *(["image"] if parts else []), caption]
 
@@ -327,8 +333,11 @@ def url_table(path: Path) -> Found:
     return Found(rows, ["image", "caption"], "captions with URLs")
 
 
-def sidecars(folder: Path) -> Found | None:
-    """Images with a text file of the same name beside each (cat.jpg, cat.txt), at any depth, or None."""
+def sidecars(folder: Path, *, bare: bool = False) -> Found | None:
+    """Images with a text file of the same name beside each (cat.jpg, cat.txt), at any depth, or None.
+
+    Where images alone will do (`bare`), none of them needs one.
+    """
     images = sorted(p for p in folder.rglob("*") if p.suffix.lower() in PICTURES and p.is_file())
     rows: list[dict[str, Any]] = []
     shared = Counter(image.with_suffix("") for image in images)
@@ -343,5 +352,5 @@ def sidecars(folder: Path) -> Found | None:
             caption = Unusable(f"{text} is not UTF-8 ({error.reason} at byte {error.start})")
         rows.append({"id": row_id, "image": str(name), "caption": caption})
     if all(row["caption"] is None for row in rows):
-        return None
+        return Found(rows, ["id", "image"], "images") if bare and rows else None
     return Found(rows, ["id", "image", "caption"], "images with text files")

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from symbal_hf.data import AuditData
 
+ORIENTATION = 0x0112  # the tag of EXIF
+
 
 def decode(encoded: bytes) -> Image.Image:
     """The picture as RGB with its EXIF orientation applied.
@@ -26,6 +28,26 @@ def decode(encoded: bytes) -> Image.Image:
             return rgb(ImageOps.exif_transpose(image))
     except Image.DecompressionBombError as error:  # of no common kind: without this one picture would end a run
         raise ValueError(f"more pixels than Pillow takes ({error}).") from error
+
+
+def upright(encoded: bytes) -> bytes:
+    """A picture that all readers see alike: as it is, or a PNG of `decode` where it is turned or no plain RGB or grey.
+
+    Servers drop transparency and orientation each in their own way.
+
+    Raises:
+        OSError, SyntaxError, ValueError: as for `decode`.
+    """
+    from PIL import Image
+
+    picture = decode(encoded)
+    with Image.open(io.BytesIO(encoded)) as image:
+        turned = image.getexif().get(ORIENTATION, 1) != 1
+        if image.mode in ("RGB", "L") and not image.has_transparency_data and not turned:
+            return encoded
+    out = io.BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
 
 
 def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:

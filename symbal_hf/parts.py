@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from symbal_hf.encoders import JointEncoder
 
 
+class Encoded(Protocol):
+    """Encoded images by row; `encoded` raises OSError or ValueError for one that cannot be read."""
+
+    def encoded(self, row: int) -> bytes:
+        """The file's bytes."""
+        ...
+
+
 AT_ONCE = 1024  # questions whose images are in memory together
+AT_ONCE_BYTES = 2**28  # of these images, however few they are then
 
 
 @dataclass
@@ -83,42 +92,55 @@ class Parts:
         prompt: PromptName,
         values: Sequence[Mapping[str, Any]],
         *,
-        images: Images | None = None,
+        images: Encoded | None = None,
         rows: Sequence[int] | NDArray[np.int64] | None = None,
         kind: Asking,
         max_new_tokens: int = 256,
+        temperature: float = 0.0,
+        seed: int = 0,
     ) -> list[Answer]:
         """The answers of model `spec` to a prompt, one for each of `values`, about the images of `rows` where given.
 
-        Images are read some hundred at a time, so that no more of them are held.
+        Images are read some hundred at a time, so that no more of them are held. A captioner that takes no words is
+        shown the image alone.
         """
-        told = self.prompts.hash(prompt)
+        model, told = self.chat(spec), self.prompts.hash(prompt)
+        wordless = kind == "text" and getattr(model, "wordless", False)
         answers: list[Answer] = [Answer(error="no such image")] * len(values)
         # All questions about one image come together: a server keeps what it made of it.
         order = list(range(len(values))) if rows is None else sorted(range(len(values)), key=lambda i: int(rows[i]))
-        for start in range(0, len(order), AT_ONCE):
-            part, conversations = [], []
-            seen: dict[int, bytes | None] = {}
-            for i in order[start : start + AT_ONCE]:
+        left, answered = iter(order), False
+        while True:
+            part, conversations, size = [], [], 0
+            seen: dict[int, bytes | str] = {}
+            for i in left:
                 shown: tuple[bytes, ...] = ()
                 if images is not None and rows is not None:
                     row = int(rows[i])
                     if row not in seen:
                         seen[row] = _read(images, row)
+                        size += len(seen[row])
                     file = seen[row]
-                    if file is None:
+                    if isinstance(file, str):
+                        answers[i] = Answer(error=file)
                         continue
                     shown = (file,)
                 part.append(i)
-                conversations.append((Message(self.prompts.render(prompt, **values[i]), images=shown),))
+                text = "" if wordless else self.prompts.render(prompt, **values[i])
+                conversations.append((Message(text, images=shown),))
+                if len(part) == AT_ONCE or size > AT_ONCE_BYTES:
+                    break
+            if not part:
+                return answers
             label = prompt.replace("_", " ")
             found = ask(
-                self.chat(spec), conversations, kind=kind, prompt_hash=told, store=self.store, ledger=self.ledger,
-                max_new_tokens=max_new_tokens, progress=partial(_labelled, self.progress, label),
+                model, conversations, kind=kind, prompt_hash="" if wordless else told, store=self.store,
+                ledger=self.ledger, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
+                progress=partial(_labelled, self.progress, label), answers_before=answered,
             )  # fmt: skip
             for i, answer in zip(part, found, strict=True):
                 answers[i] = answer
-        return answers
+                answered = answered or answer.text is not None
 
     def text_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) unit vectors of texts by the composition's text encoder."""
@@ -245,8 +267,9 @@ def _kind(part: str, value: Any) -> str:
 
 
 def load_chat(
-    spec: str, *, concurrency: int = 32, device: str = "auto", dtype: str = "auto", device_map: str | None = None
-) -> ChatModel:
+    spec: str, *, concurrency: int = 32, batch_size: int = 8, device: str = "auto", dtype: str = "auto",
+    device_map: str | None = None,
+) -> ChatModel:  # fmt: skip
     """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server.
 
     Raises:
@@ -257,7 +280,9 @@ def load_chat(
         from symbal_hf.chat_local import LocalModel
 
         model, _, revision = rest.partition("@")
-        return LocalModel(model, revision=revision or None, device=device, dtype=dtype, device_map=device_map)
+        return LocalModel(
+            model, revision=revision or None, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
+        )
     if kind == "openai" and "#" in rest:
         from symbal_hf.chat_server import ServerModel
 
@@ -269,11 +294,12 @@ def load_chat(
     raise BadData(f"chat model {spec!r}; give hf:MODEL[@revision] or openai:http://HOST:PORT/v1#MODEL.")
 
 
-def _read(images: Images, row: int) -> bytes | None:
+def _read(images: Encoded, row: int) -> bytes | str:
+    """The image's file, or why it cannot be read."""
     try:
         return images.encoded(row)
-    except (OSError, ValueError):
-        return None
+    except (OSError, ValueError) as error:
+        return f"its image cannot be read ({error})"
 
 
 def _labelled(progress: Progress, label: str, items: Any, _: str, total: int) -> Any:

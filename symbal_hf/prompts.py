@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 PromptName = Literal[
     "fact_of_image", "fact_of_text", "fact_of_image_and_text", "features_of_text", "features_of_image",
-    "features_of_image_and_text", "most_frequent", "caption_of_image", "same_thing", "direct",
+    "features_of_image_and_text", "most_frequent", "caption_of_image", "describe_image", "same_thing", "direct",
+    "rewrite_caption",
 ]  # fmt: skip
 PROMPTS: tuple[PromptName, ...] = get_args(PromptName)
 
@@ -27,9 +29,11 @@ class Prompts:
 
     Attributes:
         folder: files NAME.jinja in it take the place of the packaged ones.
+        texts: prompts that are to be asked word for word, by name.
     """
 
     folder: Path | None = None
+    texts: Mapping[PromptName, str] = field(default_factory=dict)
     _templates: dict[str, Template] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -47,6 +51,8 @@ class Prompts:
 
     def source(self, name: PromptName) -> str:
         """The template's text."""
+        if name in self.texts:
+            return self.texts[name]
         if self.folder is not None and (own := self.folder / f"{name}.jinja").is_file():
             return own.read_text("utf-8")
         return resources.files("symbal_hf").joinpath(f"prompts/{name}.jinja").read_text("utf-8")
@@ -71,6 +77,8 @@ class Prompts:
         """
         from jinja2 import TemplateError
 
+        if name in self.texts:
+            return self.texts[name].strip()
         try:
             if name not in self._templates:
                 self._templates[name] = self._environment.from_string(self.source(name))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from symbal_hf.captioning import Upright, captions_of
 from symbal_hf.composition import split_part
 from symbal_hf.embed import embed_images, embed_texts
 from symbal_hf.images import decode
@@ -124,10 +125,8 @@ def image_texts(parts: Parts, data: AuditData) -> list[tuple[str, ...]] | None:
         return _from_file(Path(spec[5:]), data)
     if data.images is None:
         raise BadData(f"captioner={spec!r} needs images, and the source has none.")
-    answers = parts.ask(
-        spec, "caption_of_image", [{}] * len(data), images=data.images, rows=range(len(data)), kind="text"
-    )
-    return [(answer.text.strip(),) if answer.text and answer.text.strip() else () for answer in answers]
+    answers = captions_of(parts, spec, Upright(data.images), len(data), prompt="caption_of_image")
+    return [() if answer.text is None else (answer.text,) for answer in answers]
 
 
 def _from_file(path: Path, data: AuditData) -> list[tuple[str, ...]]:

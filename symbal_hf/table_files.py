@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from symbal_hf.columns import CAPTIONS, BadData, SourceFormat
+from symbal_hf.columns import CAPTIONS, IMAGES, URLS, BadData, SourceFormat
 from symbal_hf.formats import as_captions, chat_column, coco, url_field, url_table
 from symbal_hf.json_stream import is_json_lines, json_parts
+from symbal_hf.rows import find_column
 
 
 def has_captions(path: Path) -> bool:
@@ -29,8 +30,25 @@ def has_captions(path: Path) -> bool:
     if suffix in (".parquet", ".tar"):
         rows = sharded([path])
         return bool(set(rows.column_names) & set(CAPTIONS)) or chat_column(_head(rows)) is not None
-    head = list(itertools.islice(_plain(path), 20))
+    head = list(itertools.islice(plain_rows(path), 20))
     return bool(set(column_names(head)) & set(CAPTIONS)) or chat_column(head) is not None
+
+
+def has_images(path: Path) -> bool:
+    """Whether this table has a column of images, by its first rows."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix in (".parquet", ".tar"):
+            columns = list(sharded([path]).column_names)
+        elif suffix == ".tsv" and url_field(path) is not None:
+            return True
+        elif suffix == ".json" and not is_json_lines(path) and next(json_parts(path), ("", None))[0] is not None:
+            return False  # one object
+        else:
+            columns = column_names(itertools.islice(plain_rows(path), 20))
+    except (BadData, UnicodeDecodeError):  # whatever else lies in a folder of images
+        return False
+    return find_column("image", None, (*IMAGES, *URLS), columns) is not None
 
 
 def sharded(files: list[Path]) -> Any:
@@ -110,7 +128,7 @@ def read_table(
             return found.rows, found.columns, found.root, found.words
     if source_format == "coco":
         raise BadData(f"{path} is no COCO JSON ({{'images': .., 'annotations': ..}}); leave source_format at 'auto'.")
-    lazy = _plain(path)
+    lazy = plain_rows(path)
     head = list(itertools.islice(lazy, 20))
     # A conversation becomes its caption as it is read: what was asked is not kept.
     rows, columns, words = captioned(_Once(head, lazy), column_names(head), path.name, source_format, caption)
@@ -138,7 +156,7 @@ class _Once:
         yield from self.rest
 
 
-def _plain(path: Path) -> Iterator[dict[str, Any]]:
+def plain_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Rows of a text file, one by one."""
     suffix = path.suffix.lower()
     try:

@@ -149,6 +149,19 @@ def test_joined_tables_are_paired_by_id_not_by_position(tmp_path):
         load_data(plain, join=stranger)
 
 
+def test_id_columns_of_different_names_pair_where_their_ids_do(tmp_path):
+    plain = write(tmp_path / "captions.jsonl", [{"id": str(i), "caption": "A dog."} for i in range(6)])
+    objects = [{"image_id": i, "objects": [f"thing {i}"]} for i in reversed(range(5))]
+    data = load_data(plain, join=write(tmp_path / "objects.jsonl", objects))
+    assert data.objects == (*(frozenset({f"thing {i}"}) for i in range(5)), None)
+    stray = write(tmp_path / "stray.jsonl", [{"image_id": i, "objects": []} for i in range(4, 90)])
+    with pytest.raises(BadData, match="not even half of the ids of the source occur"):
+        load_data(plain, join=stray)
+    nameless = write(tmp_path / "nameless.jsonl", [{"number": 1, "objects": []}])
+    with pytest.raises(BadData, match="share no id column"):
+        load_data(plain, join=nameless)
+
+
 def test_images_stay_inside_the_source_folder(tmp_path):
     picture(tmp_path, "secret.png")
     inside = tmp_path / "data"
