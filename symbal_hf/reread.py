@@ -46,13 +46,18 @@ def reread(result: AuditResult, *, source: str | Path | None = None, **changed: 
     if source is not None:
         options["source"] = source
     data = load_data(**options)
+    check_same_rows(result, data)
+    return data
+
+
+def check_same_rows(result: AuditResult, data: AuditData) -> None:
+    """Raise `BadData` where the ids or captions of `data` are not those that were audited."""
     known = result.provenance.get("rows_sha256")
     if known is not None and fingerprint(data) != known:
         raise BadData(
             f"the rows of {data.source} are not those that were audited (their ids or captions differ); audit them "
             "again, or name the file that was audited with --source."
         )
-    return data
 
 
 def audited_vocabulary(result: AuditResult) -> Mapping[str, list[str]] | None:
