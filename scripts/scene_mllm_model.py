@@ -56,7 +56,7 @@ def prompt_pieces() -> list[str]:
     holes = dict.fromkeys(("fact", "reference", "text", "answer", "truth"), _HOLE)
     for name in PROMPTS:
         for k in (1, 3) if name == "most_frequent" else (1,):
-            text = prompts.render(name, **holes, lists=[[_HOLE]], k=k)
+            text = prompts.render(name, **holes, lists=[[_HOLE]], k=k, errors=[_HOLE], facts=[_HOLE])
             # Only there are digits a part of what is filled in.
             pieces.update(re.split(rf"{_HOLE}|\d" if name == "most_frequent" else _HOLE, text))
     # A word's token begins with its space, so a piece must not take that away.

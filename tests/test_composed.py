@@ -337,6 +337,8 @@ def test_every_prompt_keeps_the_answer_format_that_is_read_back():
         "truth": "b",
         "lists": [["a"]],
         "k": 5,
+        "errors": ["dog"],
+        "facts": ["A dog."],
     }
     for name in PROMPTS:
         text = prompts.render(name, **values)
