@@ -42,6 +42,15 @@ def estimate(
     from symbal_hf.data import load_data
     from symbal_hf.estimate import estimate as count
 
+    parts_given = (text_encoder, image_encoder, scorer_1, scorer_2, summarizer_1, summarizer_2, captioner, chat)
+    if preset == "lite" and not any(parts_given) and not is_built(Path(source)):
+        data = load_data(source, limit=limit)
+        say(
+            f"{data.source}: {len(data):,} rows. lite asks no chat model and needs no GPU: where captions are checked "
+            f"against images it embeds each once, some 50 a second on one core ({len(data) / 3000:,.0f} minutes); with "
+            "objects or references it reads no image."
+        )
+        return
     chosen = load_preset(preset)
     composition = chosen.composition.with_parts(
         text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
@@ -93,6 +102,9 @@ def serve_command(
     """Print the line that serves each model of a preset by vLLM, and the option that makes an audit use it."""
     from symbal_hf.composition import load_preset
 
+    if preset == "lite":
+        say("# lite needs no server: it asks no chat model.")
+        return
     chosen = load_preset(preset)
     say("# vLLM pins an older transformers: give it an environment of its own (pip install vllm).")
     for model in chosen.models:

@@ -80,4 +80,8 @@ def test_the_command_line_prints_both_without_loading_anything(data, tmp_path):
     assert "vllm serve google/medgemma-27b-it --dtype bfloat16" in done.stdout
     assert "--chat openai:http://localhost:8000/v1#google/medgemma-27b-it" in done.stdout
     done = subprocess.run([SYMBAL, "estimate", table, "--preset", "lite"], capture_output=True, text=True)
-    assert done.returncode == 2 and "no preset 'lite'" in done.stderr
+    assert done.returncode == 0 and "2 rows. lite asks no chat model and needs no GPU" in done.stdout
+    done = subprocess.run([SYMBAL, "serve-command", "--preset", "lite"], capture_output=True, text=True)
+    assert done.returncode == 0 and "lite needs no server" in done.stdout
+    done = subprocess.run([SYMBAL, "estimate", table, "--preset", "light"], capture_output=True, text=True)
+    assert done.returncode == 2 and "no preset 'light'" in done.stderr
