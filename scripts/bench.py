@@ -24,9 +24,11 @@ def commands(data: Path | None, quick: bool) -> dict[str, list[str]]:
         "silhouette and sweep": ["--n", "2000"], "clusters of many facts": ["--n", "60000"],
         "growth of an audit": ["--sizes", "500,1000"], "audit of photos": ["--rows", "300"],
         "association": ["--features", "1000", "--sample", "100"], "chat": ["--parallel", "400"],
+        "report": ["--rows", "2000"],
     }  # fmt: skip
     found = {
         "reading": ["bench_read.py"],
+        "report": ["bench_report.py"],
         "silhouette and sweep": ["bench_cluster.py"],
         "clusters of many facts": ["bench_scale.py", "cluster"],
         "association": ["bench_scale.py", "association"],

@@ -44,6 +44,12 @@ def drawn(folder: Path, rows: int, size: int) -> Path:
     return table
 
 
+def processor_seconds() -> float:
+    """Of all processes that were started and have ended, user and system."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -55,6 +61,7 @@ def main() -> None:
     args = parser.parse_args()
     sizes = [int(n) for n in args.sizes.split(",")]
     seconds, again, peaks = [], [], []
+    work: list[float] = []  # processor seconds from an empty cache, which other programs on the machine change least
     for n in sizes:
         with tempfile.TemporaryDirectory(dir=args.folder) as name:
             folder = Path(name)
@@ -62,22 +69,25 @@ def main() -> None:
             env = {**os.environ, "SYMBAL_CACHE": str(folder / "cache")}
             arguments = ["audit", table, "--image-root", "/", "--out", folder / "out", "--devices", args.devices]
             for times in (seconds, again):
-                start = time.perf_counter()
+                start, before = time.perf_counter(), processor_seconds()
                 done = subprocess.run(
                     [sys.executable, "-c", AUDIT, *map(str, arguments)], env=env, check=True, text=True,
                     stdout=subprocess.PIPE,
                 )  # fmt: skip
                 times.append(time.perf_counter() - start)
+                if times is seconds:
+                    work.append(processor_seconds() - before)
                 peaks.append(int(done.stdout.split("PEAK")[1]) / 2**20)
             workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
             print(
-                f"{n:,} rows: {seconds[-1]:.0f} s from an empty cache, {again[-1]:.0f} s from a full one, peak memory "
+                f"{n:,} rows: {seconds[-1]:.0f} s from an empty cache ({work[-1]:.0f} processor seconds), "
+                f"{again[-1]:.0f} s from a full one, peak memory "
                 f"{max(peaks[-2:]):.2f} GiB (any process so far {workers:.2f})",
                 flush=True,
             )
     figures = {f"peak GiB at {n}": max(peaks[2 * i : 2 * i + 2]) for i, n in enumerate(sizes)}
     late = [i for i, n in enumerate(sizes) if n >= 4000]
-    for label, times in (("empty cache", seconds), ("full cache", again)):
+    for label, times in (("empty cache", seconds), ("empty cache, processor", work), ("full cache", again)):
         if len(late) > 1:
             slope = np.polyfit(np.log([sizes[i] for i in late]), np.log([times[i] for i in late]), 1)[0]
             figures[f"growth exponent from {sizes[late[0]]} rows, {label}"] = float(slope)

@@ -12,16 +12,25 @@ from symbal_hf.cli_bench import SeedOption, bench
 from symbal_hf.cli_bench_report import report
 from symbal_hf.cli_bench_run import run
 from symbal_hf.cli_cache import cache
+from symbal_hf.cli_caption import caption
+from symbal_hf.cli_compare import compare
 from symbal_hf.cli_judge import judge
 from symbal_hf.cli_leaderboard import leaderboard, submit
 from symbal_hf.cli_metric import metric
 from symbal_hf.cli_models import estimate, serve_command
-from symbal_hf.cli_screen import progress, say
+from symbal_hf.cli_repair import repair
+from symbal_hf.cli_report import report_command
+from symbal_hf.cli_screen import progress, say, screen
+from symbal_hf.cli_validate import validate_command
 from symbal_hf.columns import SourceFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
     from symbal_hf.data import AuditData
-    from symbal_hf.findings import AuditResult
+    from symbal_hf.findings import AuditResult, Finding
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,9 +46,14 @@ app.add_typer(cache, name="cache")
 app.add_typer(judge, name="judge")
 app.add_typer(leaderboard, name="leaderboard")
 app.add_typer(metric, name="metric")
+app.command()(compare)
+app.command()(caption)
 app.command()(estimate)
+app.command()(repair)
 app.command()(submit)
 app.command("serve-command")(serve_command)
+app.command("report")(report_command)
+app.command("validate")(validate_command)
 
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
 
@@ -127,15 +141,20 @@ def audit(
         int, typer.Option(help="Machines, where torchrun, fabric run or srun has started this on each of them.")
     ] = 1,
     members: Annotated[int, typer.Option(help="Members of a cluster that a summarizer looks at, at most.")] = 60,
+    pair: Annotated[
+        list[str] | None, typer.Option(help="'sink|toilet': a t and a v to measure whether or not found; repeatable.")
+    ] = None,
     seed: SeedOption = 0,
     on_bad_row: Annotated[
         Literal["error", "warn", "skip"], typer.Option(help="Stop at a bad row, or leave it out and count it.")
     ] = "warn",
 ) -> None:
     """Audit captions: which error recurs, and what in the image goes with it."""
+    from symbal_hf.asked import read_pairs
     from symbal_hf.data import load_data
     from symbal_hf.engine import audit as run_audit
 
+    pairs = read_pairs(pair or [])
     data = load_data(
         source, image_column=image_column, caption_column=caption_column, reference_column=reference_column,
         objects_column=objects_column, image_root=image_root, join=join, limit=limit, sample=sample,
@@ -149,7 +168,7 @@ def audit(
         text_encoder=text_encoder, image_encoder=image_encoder, scorer_1=scorer_1, scorer_2=scorer_2,
         summarizer_1=summarizer_1, summarizer_2=summarizer_2, captioner=captioner, chat=chat, prompts=prompts,
         concurrency=concurrency, members=members, device=device, dtype=dtype, device_map=device_map,
-        devices=devices, num_nodes=num_nodes,
+        devices=devices, num_nodes=num_nodes, pairs=pairs,
     )  # fmt: skip
     if on_bad_row == "warn":
         for row in result.skipped[:10]:
@@ -183,7 +202,11 @@ def demo(
 def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
     from symbal_hf.images import thumbnails_of
     from symbal_hf.report import write_report
+    from symbal_hf.report_files import with_map
 
+    result, no_map = with_map(result, data, progress=progress)
+    if no_map is not None:
+        say(f"no map of facts: {no_map}")
     paths = result.write(out)
     paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnails_of(data))
     _table(result)
@@ -191,16 +214,21 @@ def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
 
 
 def _table(result: AuditResult) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(stderr=False, width=None if sys.stdout.isatty() else 120)
+    console = screen()
     if not result.findings:
         console.print(
             f"[bold]Nothing systematic was found[/bold] in {result.counts['rows']:,} rows: {result.why_none}."
         )
-        return
-    table = Table(title=f"Systematic misalignments in {result.counts['rows']:,} captions")
+    else:
+        console.print(_findings(f"Systematic misalignments in {result.counts['rows']:,} captions", result.findings))
+    if result.asked:
+        console.print(_findings("Pairs that were asked for", result.asked))
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title)
     for name in (
         "captions wrongly say",
         "when the image shows",
@@ -210,13 +238,14 @@ def _table(result: AuditResult) -> None:
         "p",
     ):
         table.add_column(name, justify="left" if name.startswith(("captions", "when")) else "right")
-    for f in result.findings:
+    for f in findings:
+        times = f"{f.risk_ratio:.1f} ({f.risk_ratio_low:.1f}-{f.risk_ratio_high:.1f})"
         table.add_row(
             f.textual_error, f.visual_feature, f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
-            f"{f.risk_ratio:.1f} ({f.risk_ratio_low:.1f}-{f.risk_ratio_high:.1f})", f"{f.cramers_v:.2f}",
+            times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown", f"{f.cramers_v:.2f}",
             f"{f.p_value_corrected:.1e}",
         )  # fmt: skip
-    console.print(table)
+    return table
 
 
 if __name__ == "__main__":
