@@ -41,7 +41,7 @@ def draw_fact_map(
     result: AuditResult,
     data: AuditData,
     *,
-    facts: int = 600,
+    facts: int = 400,
     seed: int = 0,
     store: Store | None = None,
     progress: Progress = quiet,
