@@ -131,6 +131,6 @@ def test_the_command_that_audits_draws_the_map(scenes: Path, tmp_path: Path) -> 
     assert said.returncode == 0, said.stderr
     stored = json.loads((tmp_path / "findings.json").read_text("utf-8"))["fact_map"]
     html = (tmp_path / "report.html").read_text("utf-8")
-    assert len(stored["points"]) == 600 and stored["encoder"].endswith("MiniLM-L6-v2")
+    assert len(stored["points"]) == 400 and stored["encoder"].endswith("MiniLM-L6-v2")
     picture = html[html.index('aria-labelledby="map-title map-note"') : html.index('<ul class="keys">')]
     assert picture.count("<title>") == 600
