@@ -133,4 +133,4 @@ def test_the_command_that_audits_draws_the_map(scenes: Path, tmp_path: Path) -> 
     html = (tmp_path / "report.html").read_text("utf-8")
     assert len(stored["points"]) == 400 and stored["encoder"].endswith("MiniLM-L6-v2")
     picture = html[html.index('aria-labelledby="map-title map-note"') : html.index('<ul class="keys">')]
-    assert picture.count("<title>") == 600
+    assert picture.count("<title>") == 400
