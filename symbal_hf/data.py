@@ -13,7 +13,7 @@ from symbal_hf.columns import CAPTIONS, IDS, URLS, BadData, SourceFormat, Unusab
 from symbal_hf.columns import IMAGES as IMAGES
 from symbal_hf.download import fetched, inline, is_url
 from symbal_hf.findings import Skipped
-from symbal_hf.rows import column_of, find_column, limited, sampled
+from symbal_hf.rows import chosen_root, column_of, find_column, limited, sampled
 from symbal_hf.tables import joined, open_rows
 
 if TYPE_CHECKING:
@@ -199,10 +199,7 @@ def load_data(
     given = {name: value for name, value in locals().items() if name != "source"}
     rows, columns, root, name = open_rows(source, source_format=source_format, caption_column=caption_column)
     chat = getattr(rows, "chat", None)
-    if image_root is not None:
-        root = Path(image_root).resolve()
-        if not root.is_dir():
-            raise FileNotFoundError(f"image_root {image_root} is no folder.")
+    root = chosen_root(image_root, root)
     if join is not None:
         rows, columns = joined(rows, columns, Path(join))
     if not columns:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from symbal_hf.columns import IDS, IMAGES, URLS, BadData, SourceFormat
 from symbal_hf.data import Images, OnBadRow
 from symbal_hf.findings import Skipped
-from symbal_hf.rows import column_of, find_column, limited, sampled
+from symbal_hf.rows import chosen_root, column_of, find_column, limited, sampled
 from symbal_hf.tables import open_rows
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ def load_images(
         FileNotFoundError: no such file or folder.
     """
     rows, columns, root, name = open_rows(source, source_format=source_format, captions=False)
-    if image_root is not None:
-        root = Path(image_root).resolve()
-        if not root.is_dir():
-            raise FileNotFoundError(f"image_root {image_root} is no folder.")
+    root = chosen_root(image_root, root)
     if not columns:
         raise BadData(f"{name} has no rows; there is nothing to caption.")
     image_name = find_column("image", image_column, (*IMAGES, *URLS), columns, required=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from symbal_hf.columns import BadData
@@ -40,6 +41,20 @@ def column_of(rows: Any, name: str) -> Sequence[Any]:
     if hasattr(rows, "column_names"):
         return rows[name]
     return [row.get(name) for row in rows]
+
+
+def chosen_root(image_root: str | Path | None, own: Path | None) -> Path | None:
+    """The folder that image paths must stay inside: the one that is asked for, else the source's own.
+
+    Raises:
+        FileNotFoundError: the one that is asked for is no folder.
+    """
+    if image_root is None:
+        return own
+    root = Path(image_root).resolve()
+    if not root.is_dir():
+        raise FileNotFoundError(f"image_root {image_root} is no folder.")
+    return root
 
 
 def limited(rows: Iterable[Any], limit: int | None) -> Iterator[Any]:
