@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from symbal_hf.cli_bench import SeedOption, bench
+from symbal_hf.cli_bench import bench
 from symbal_hf.cli_bench_report import report
 from symbal_hf.cli_bench_run import run
 from symbal_hf.cli_cache import cache
@@ -18,6 +18,14 @@ from symbal_hf.cli_judge import judge
 from symbal_hf.cli_leaderboard import leaderboard, submit
 from symbal_hf.cli_metric import metric
 from symbal_hf.cli_models import estimate, serve_command
+from symbal_hf.cli_options import (
+    ConcurrencyOption,
+    DeviceMapOption,
+    DeviceOption,
+    DtypeOption,
+    PromptsOption,
+    SeedOption,
+)
 from symbal_hf.cli_repair import repair
 from symbal_hf.cli_report import report_command
 from symbal_hf.cli_screen import progress, say, screen
@@ -125,15 +133,11 @@ def audit(
     chat: Annotated[
         str | None, typer.Option(help="CHAT of parts that name none: hf:MODEL[@revision] or openai:URL#MODEL.")
     ] = None,
-    prompts: Annotated[Path | None, typer.Option(help="Folder whose NAME.jinja replace the packaged prompts.")] = None,
-    concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
-    device: Annotated[
-        str, typer.Option(help="Where models of this process run: auto, cpu, cuda, cuda:1, mps.")
-    ] = "auto",
-    dtype: Annotated[str, typer.Option(help="Their numbers: auto, float32, bfloat16, float16.")] = "auto",
-    device_map: Annotated[
-        str | None, typer.Option(help="auto: spread a model that fits no single GPU over all of them.")
-    ] = None,
+    prompts: PromptsOption = None,
+    concurrency: ConcurrencyOption = 32,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    device_map: DeviceMapOption = None,
     devices: Annotated[
         int, typer.Option(help="Processes that embed on this machine, of one GPU each where the encoder is on one.")
     ] = 1,

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from symbal_hf.cli_options import SeedOption
 from symbal_hf.cli_screen import progress, say
 
 bench = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Make datasets with known systematic errors, one or hundreds."
 )
 
-SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a built benchmark.")]
 
 

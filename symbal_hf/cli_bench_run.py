@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from symbal_hf.cli_options import ConcurrencyOption, PromptsOption
 from symbal_hf.cli_screen import progress, say
 
 
@@ -32,8 +33,8 @@ def run(
     summarizer_2: Annotated[str | None, typer.Option(help="Names v.")] = None,
     captioner: Annotated[str | None, typer.Option(help="Captions images where no references are.")] = None,
     chat: Annotated[str | None, typer.Option(help="Chat model: hf:MODEL[@revision] or openai:URL#MODEL.")] = None,
-    prompts: Annotated[Path | None, typer.Option(help="Folder whose NAME.jinja replace the packaged prompts.")] = None,
-    concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
+    prompts: PromptsOption = None,
+    concurrency: ConcurrencyOption = 32,
     members: Annotated[int, typer.Option(help="Members of a cluster that a summarizer looks at, at most.")] = 60,
     context_tokens: Annotated[
         int | None,

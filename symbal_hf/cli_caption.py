@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from symbal_hf.cli_bench import SeedOption
+from symbal_hf.cli_options import ConcurrencyOption, DeviceMapOption, SeedOption
 from symbal_hf.cli_screen import progress, say
 from symbal_hf.columns import SourceFormat
 
@@ -35,14 +35,12 @@ def caption(
     temperature: Annotated[float, typer.Option(help="0: the likeliest caption; above, captions are drawn.")] = 0.0,
     seed: SeedOption = 0,
     batch_size: Annotated[int, typer.Option(help="Images at once in this process.")] = 8,
-    concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
+    concurrency: ConcurrencyOption = 32,
     device: Annotated[str, typer.Option(help="Where a model of this process runs: auto, cpu, cuda, cuda:1, mps.")] = (
         "auto"
     ),
     dtype: Annotated[str, typer.Option(help="Its numbers: auto, float32, bfloat16, float16.")] = "auto",
-    device_map: Annotated[
-        str | None, typer.Option(help="auto: spread a model that fits no single GPU over all of them.")
-    ] = None,
+    device_map: DeviceMapOption = None,
     image_column: Annotated[str | None, typer.Option(help="Column of images or image paths.")] = None,
     image_root: Annotated[
         Path | None, typer.Option(help="Folder that image paths are relative to and must stay inside.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from symbal_hf.cli_bench import SeedOption
+from symbal_hf.cli_options import SeedOption
 from symbal_hf.cli_screen import progress, say
 
 if TYPE_CHECKING:

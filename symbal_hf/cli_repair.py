@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from symbal_hf.cli_bench import SeedOption
+from symbal_hf.cli_options import DeviceMapOption, DeviceOption, DtypeOption, SeedOption
 from symbal_hf.cli_screen import progress, say
 from symbal_hf.repaired import OutputFormat, Policy
 
@@ -52,13 +52,9 @@ def repair(
         Path | None, typer.Option(help="Folder whose rewrite_caption.jinja replaces the packaged prompt.")
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions in flight to one server.")] = 32,
-    device: Annotated[
-        str, typer.Option(help="Where models of this process run: auto, cpu, cuda, cuda:1, mps.")
-    ] = "auto",
-    dtype: Annotated[str, typer.Option(help="Their numbers: auto, float32, bfloat16, float16.")] = "auto",
-    device_map: Annotated[
-        str | None, typer.Option(help="auto: spread a model that fits no single GPU over all of them.")
-    ] = None,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    device_map: DeviceMapOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Write an audited dataset anew without the errors that were found in it."""

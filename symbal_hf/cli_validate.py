@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from symbal_hf.cli_bench import SeedOption
+from symbal_hf.cli_options import (
+    ConcurrencyOption,
+    DeviceMapOption,
+    DeviceOption,
+    DtypeOption,
+    PromptsOption,
+    SeedOption,
+)
 from symbal_hf.cli_screen import progress, say
 
 if TYPE_CHECKING:
@@ -55,16 +62,12 @@ def validate_command(
     ] = None,
     human_rows: Annotated[int, typer.Option(help="Rows in it for each finding.")] = 100,
     chat: Annotated[str | None, typer.Option(help="CHAT of a scorer that names none (vision-language).")] = None,
-    prompts: Annotated[Path | None, typer.Option(help="Folder whose NAME.jinja replace the packaged prompts.")] = None,
-    concurrency: Annotated[int, typer.Option(help="Questions in flight to one server.")] = 32,
+    prompts: PromptsOption = None,
+    concurrency: ConcurrencyOption = 32,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Images that a detector looks at together.")] = None,
-    device: Annotated[
-        str, typer.Option(help="Where models of this process run: auto, cpu, cuda, cuda:1, mps.")
-    ] = "auto",
-    dtype: Annotated[str, typer.Option(help="Their numbers: auto, float32, bfloat16, float16.")] = "auto",
-    device_map: Annotated[
-        str | None, typer.Option(help="auto: spread a model that fits no single GPU over all of them.")
-    ] = None,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "auto",
+    device_map: DeviceMapOption = None,
     seed: SeedOption = 0,
 ) -> None:
     """Look at an audit's findings again: how much likelier the error is where v is in view, and who agrees."""
