@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmark_builder.inject import Infeasible
-from benchmark_builder.plant import plant
-from benchmark_builder.scenes import write_scenes
+from benchmark_builder.planting.inject import Infeasible
+from benchmark_builder.planting.plant import plant
+from benchmark_builder.scenes.draw import write_scenes
 
 
 @dataclass(frozen=True)

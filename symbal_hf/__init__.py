@@ -5,47 +5,47 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from symbal_hf.names import register_names
+from symbal_hf.huggingface.names import register_names
 
 if TYPE_CHECKING:
-    from symbal_hf.benchmark import load_setting
-    from symbal_hf.captioning import Captioned, caption
-    from symbal_hf.comparing import compare
-    from symbal_hf.comparison import Comparison
-    from symbal_hf.engine import audit
-    from symbal_hf.fact_map import FactMap, draw_fact_map
-    from symbal_hf.findings import AuditResult, Example, Finding, Skipped, load_result
-    from symbal_hf.metrics import metric
-    from symbal_hf.pipelines import SymbalConfig, SymbalModel, SymbalPipeline, pipeline
-    from symbal_hf.repaired import Repaired
-    from symbal_hf.repairing import repair
-    from symbal_hf.report import write_report
-    from symbal_hf.validation_run import validate
+    from symbal_hf.auditing.engine import audit
+    from symbal_hf.bench.built import load_setting
+    from symbal_hf.bench.metrics import metric
+    from symbal_hf.captioning.caption import Captioned, caption
+    from symbal_hf.followup.compare import compare
+    from symbal_hf.followup.repair import repair
+    from symbal_hf.followup.validate import validate
+    from symbal_hf.huggingface.pipelines import SymbalConfig, SymbalModel, SymbalPipeline, pipeline
+    from symbal_hf.report.fact_map import FactMap, draw_fact_map
+    from symbal_hf.report.page import write_report
+    from symbal_hf.results.comparison import Comparison
+    from symbal_hf.results.findings import AuditResult, Example, Finding, Skipped, load_result
+    from symbal_hf.results.repaired import Repaired
 
 # Importing the package costs nothing: each name brings its module along when it is first used.
 _HOME = {
-    "audit": "engine",
-    "AuditResult": "findings",
-    "Captioned": "captioning",
-    "Comparison": "comparison",
-    "Example": "findings",
-    "FactMap": "fact_points",
-    "Finding": "findings",
-    "Repaired": "repaired",
-    "Skipped": "findings",
-    "SymbalConfig": "pipelines",
-    "SymbalModel": "pipelines",
-    "SymbalPipeline": "pipelines",
-    "caption": "captioning",
-    "compare": "comparing",
-    "draw_fact_map": "fact_map",
-    "load_result": "findings",
-    "load_setting": "benchmark",
-    "metric": "metrics",
-    "pipeline": "pipelines",
-    "repair": "repairing",
-    "validate": "validation_run",
-    "write_report": "report",
+    "audit": "auditing.engine",
+    "AuditResult": "results.findings",
+    "Captioned": "captioning.caption",
+    "Comparison": "results.comparison",
+    "Example": "results.findings",
+    "FactMap": "results.fact_map",
+    "Finding": "results.findings",
+    "Repaired": "results.repaired",
+    "Skipped": "results.findings",
+    "SymbalConfig": "huggingface.pipelines",
+    "SymbalModel": "huggingface.pipelines",
+    "SymbalPipeline": "huggingface.pipelines",
+    "caption": "captioning.caption",
+    "compare": "followup.compare",
+    "draw_fact_map": "report.fact_map",
+    "load_result": "results.findings",
+    "load_setting": "bench.built",
+    "metric": "bench.metrics",
+    "pipeline": "huggingface.pipelines",
+    "repair": "followup.repair",
+    "validate": "followup.validate",
+    "write_report": "report.page",
 }
 __all__ = [
     "AuditResult", "Captioned", "Comparison", "Example", "FactMap", "Finding", "Repaired", "Skipped", "SymbalConfig",

@@ -7,7 +7,7 @@ from typing import Any
 
 from leaderboard_view import ALL, CSS, Board, chart, detail, judge_label, refused_list, table
 
-from symbal_hf.bench_data import open_bench
+from symbal_hf.bench.settings import open_bench
 
 VARIANTS = ("reference_free", "reference_based")
 INTRO = """# SymbalBench leaderboard

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symbal_hf.acc_at_k import NAMES
-from symbal_hf.bench_data import Bench
-from symbal_hf.chat import ChatFailed
-from symbal_hf.encode import MissingModel
-from symbal_hf.leaderboard import Report, validate
-from symbal_hf.strict_json import MOST_BYTES, read_bytes, shown
-from symbal_hf.submission import task_of
-from symbal_hf.tables import BadData
+from symbal_hf.bench.acc_at_k import NAMES
+from symbal_hf.bench.leaderboard.board import Report, validate
+from symbal_hf.bench.leaderboard.strict_json import MOST_BYTES, read_bytes, shown
+from symbal_hf.bench.leaderboard.submission import task_of
+from symbal_hf.bench.settings import Bench
+from symbal_hf.core.errors import BadData, ChatFailed, MissingModel
 
 ALL = "all"
 MOST_FILES = 500

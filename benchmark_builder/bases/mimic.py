@@ -1,0 +1,200 @@
+"""The medical base: chest films of MIMIC-CXR-JPG with their impressions, as the user downloaded them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmark_builder.bases.base import Base, sentence
+from benchmark_builder.bases.mimic_tables import LABELS, Image, files_folder, read_annotations, read_tables
+from benchmark_builder.bases.radgraph import asserted, graph_statuses, read_radgraph
+from benchmark_builder.reports.mimic_reports import Report, parse_report
+from benchmark_builder.reports.radiology import (
+    Status,
+    medical_vocabulary,
+    report_sentences,
+    report_statuses,
+    says_something,
+    weigh,
+)
+from benchmark_builder.reports.statements import Statements
+from symbal_hf.core.errors import BadData
+from symbal_hf.models.encoders.embedding import Progress, quiet
+
+EXPECTED = 2233  # images, by the paper
+FRONTAL = ("AP", "PA")
+LICENCE = (
+    "MIMIC-CXR and MIMIC-CXR-JPG are under the PhysioNet Credentialed Health Data License 1.5.0 and must not be "
+    "redistributed: neither images nor captions made from reports may be shared with people without that credential."
+)
+
+
+def mimic_base(
+    folder: Path,
+    *,
+    reports: Path | None = None,
+    radgraph: Path | None = None,
+    annotations: Path | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Base:
+    """Frontal films of the test split, each with what its impression asserts.
+
+    A disease or device counts as an object when a CheXpert label, RadGraph or the report's own sentences call it
+    present, as "may be present" when one of them is uncertain and none more; what physicians say overrides them all.
+
+    Args:
+        folder: MIMIC-CXR-JPG: mimic-cxr-2.0.0-{metadata,chexpert,split}.csv.gz and the images under files/.
+        reports: MIMIC-CXR with the reports under files/; `folder` by default.
+        radgraph: JSON lines with RadGraph-XL's output on each study's impression (see `read_radgraph`). Without it
+            sentences are kept and concepts found by word rules alone.
+        annotations: CSV with a dicom_id or study_id column and columns named by concepts, with 1, 0 or nothing.
+        seed: unused, since nothing is drawn; every base takes one.
+        progress: wraps the long loops.
+
+    Raises:
+        BadData: a missing, cut off or inconsistent file, named in the message.
+    """
+    shown = progress or quiet
+    split, view, labels = read_tables(folder)
+    report_files = files_folder(reports or folder, "reports of MIMIC-CXR")
+    notes: list[str] = []
+    test = split["test"]
+    frontal = [image for image in test if view.get(image.dicom) in FRONTAL]
+    studies = {image.study: image for image in frontal}
+    parsed: dict[str, Report] = {}
+    for study, image in shown(studies.items(), "test reports", len(studies)):
+        if (report := _report(report_files, image)) is not None:
+            parsed[study] = report
+    if studies and not parsed:
+        raise BadData(
+            f"{report_files} has no report of the test split, such as {_report_path(report_files, frontal[0])}; unpack "
+            "mimic-cxr-reports.zip of MIMIC-CXR and give its folder as reports."
+        )
+    with_impression = {study: report.impression for study, report in parsed.items() if report.impression}
+    graphs = read_radgraph(radgraph, with_impression.keys()) if radgraph else {}
+    captions: dict[str, str] = {}
+    by_graph = 0
+    for study, impression in with_impression.items():
+        said = report_sentences(impression)
+        keep = asserted(said, graphs[study]) if study in graphs else None
+        by_graph += keep is not None
+        kept = [text for i, text in enumerate(said) if (keep[i] if keep is not None else says_something(text))]
+        if kept:
+            captions[study] = " ".join(map(sentence, kept))
+    rows = [image for image in frontal if image.study in captions]
+    if not rows:
+        raise BadData(f"{folder}: no frontal film of the test split has an impression that asserts anything.")
+    physicians = read_annotations(annotations, rows) if annotations else {}
+    present: list[frozenset[str]] = []
+    unsure: list[frozenset[str]] = []
+    for image in rows:
+        sources = [labels.get(image.study, {}), report_statuses(parsed[image.study].texts())]
+        if image.study in graphs:
+            sources.append(graph_statuses(graphs[image.study]))
+        found, doubted = weigh(sources)
+        said_so = physicians.get(image.dicom, {})
+        yes = frozenset(concept for concept, is_there in said_so.items() if is_there)
+        present.append((found - said_so.keys()) | yes)
+        unsure.append(doubted - said_so.keys())
+    notes += _counts(test, frontal, parsed, with_impression, captions, rows)
+    if radgraph:
+        without = len(with_impression.keys() - graphs.keys())
+        notes.append(
+            f"RadGraph decided which sentences were kept in {by_graph} of {len(with_impression)} impressions, word "
+            f"rules in the others: {without} without its output and {len(graphs) - by_graph} where its text is another."
+        )
+    else:
+        notes.append("Sentences were kept and concepts found by word rules, not by RadGraph.")
+    if annotations:
+        notes.append(f"Physicians' annotations were found for {len(physicians)} of {len(rows)} images.")
+    statements, note = _mined(split.get("train", ()), labels, report_files, shown)
+    images = _images(folder, rows)
+    if images is None:
+        notes.append(f"{folder} holds none of the image files; the base has texts only.")
+    return Base(
+        tuple(image.dicom for image in rows),
+        tuple(captions[image.study] for image in rows),
+        tuple(present),
+        images=images,
+        references=tuple(_references(parsed[image.study]) for image in rows),
+        also_present=tuple(unsure),
+        vocabulary=medical_vocabulary(),
+        statements=statements,
+        name="medical",
+        origin="mimic_cxr",
+        licence=LICENCE,
+        notes=(*notes, note),
+    )
+
+
+def _references(report: Report) -> tuple[str, ...]:
+    return tuple(text for text in (report.findings, report.impression) if text)
+
+
+def _counts(
+    test: Sequence[Image],
+    frontal: Sequence[Image],
+    parsed: Mapping[str, Report],
+    with_impression: Mapping[str, str],
+    captions: Mapping[str, str],
+    rows: Sequence[Image],
+) -> list[str]:
+    unread = sum(image.study not in parsed for image in frontal)
+    unconcluded = sum(image.study not in with_impression for image in frontal) - unread
+    return [
+        f"{len(rows)} images found (the paper has {EXPECTED:,}).",
+        f"Of {len(test)} test images {len(test) - len(frontal)} are not frontal (ViewPosition AP or PA), {unread} have "
+        f"no report file, {unconcluded} no impression and {len(frontal) - unread - unconcluded - len(rows)} an "
+        "impression that asserts nothing.",
+    ]
+
+
+def _mined(
+    train: Sequence[Image], labels: Mapping[str, Mapping[str, Status]], report_files: Path, shown: Progress
+) -> tuple[dict[str, tuple[str, ...]], str]:
+    """For each disease the sentences that state it, from train studies that CheXpert labels with it; and a note."""
+    mines = {disease: Statements(disease) for disease in LABELS}
+    studies = {image.study: image for image in train}
+    wanted = {
+        study: [mines[d] for d, status in labels.get(study, {}).items() if status == "present"] for study in studies
+    }
+    wanted = {study: of for study, of in wanted.items() if of}
+    read = 0
+    for study, of in shown(wanted.items(), "train reports", len(wanted)):
+        report = _report(report_files, studies[study])
+        if report is not None:
+            read += 1
+            for mine in of:
+                mine.add((report.impression, report.findings))
+    found = {disease: mine.most_frequent() for disease, mine in mines.items()}
+    counts = ", ".join(f"{disease} {len(said)}" for disease, said in found.items())
+    return found, f"Sentences that state a disease, from {read} of {len(wanted)} train reports: {counts}."
+
+
+def _images(folder: Path, rows: Sequence[Image]) -> tuple[Path, ...] | None:
+    files = folder if folder.name == "files" else folder / "files"
+    paths = tuple(files / image.folder() / f"s{image.study}" / f"{image.dicom}.jpg" for image in rows)
+    missing = [path for path in paths if not path.is_file()]
+    if len(missing) == len(paths):
+        return None
+    if missing:
+        raise BadData(
+            f"no image file {missing[0]} ({len(missing)} of {len(paths)} are missing); download them, or none at all "
+            "for a base of texts."
+        )
+    return paths
+
+
+def _report_path(files: Path, image: Image) -> Path:
+    return files / image.folder() / f"s{image.study}.txt"
+
+
+def _report(files: Path, image: Image) -> Report | None:
+    path = _report_path(files, image)
+    try:
+        return parse_report(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadData(f"{path} cannot be read ({error}); download it again.") from error

@@ -1,0 +1,1 @@
+"""Which errors are planted, how many, where, and in which words."""

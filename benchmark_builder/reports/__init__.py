@@ -1,0 +1,1 @@
+"""What sentences of radiology reports assert."""

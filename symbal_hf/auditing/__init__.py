@@ -1,0 +1,1 @@
+"""The audit: evidence, judges, pairs, verdict."""

@@ -1,0 +1,136 @@
+"""The verdict: which ranked pairs pass every gate, and what is said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from symbal_hf.auditing.association import Pair, distinct, fuller_name, plain_names
+from symbal_hf.auditing.evidence import Evidence
+from symbal_hf.language.concepts import same_thing
+from symbal_hf.results.findings import Affected, AuditResult, Example, Finding
+from symbal_hf.stats.contingency import risk_ratio
+
+
+def check_gates(*, top_k: int = 5, tau: float = 0.7, alpha: float = 0.05, min_rate: float = 0.05) -> None:
+    """Refuse what no finding could be measured by, before anything is worked out.
+
+    Raises:
+        ValueError: a number outside its range.
+    """
+    if top_k < 1 or not 0 <= tau <= 1 or not 0 < alpha < 1 or not 0 <= min_rate <= 1:
+        raise ValueError(
+            f"top_k={top_k}, tau={tau}, alpha={alpha}, min_rate={min_rate}: top_k must be >= 1, tau and min_rate in "
+            "[0, 1], alpha in (0, 1)."
+        )
+
+
+def conclude(
+    evidence: Evidence,
+    pairs: Sequence[Pair],
+    *,
+    top_k: int = 5,
+    tau: float = 0.7,
+    alpha: float = 0.05,
+    min_rate: float = 0.05,
+) -> AuditResult:
+    """The verdict over ranked pairs: those that pass every gate are findings."""
+    judged = [(pair, _failed(evidence, pair, tau=tau, alpha=alpha, min_rate=min_rate)) for pair in pairs]
+    passed = sorted((p for p, failed in judged if failed is None), key=lambda p: (p.p, -p.scores[0]))
+    missed = [(p, failed) for p, failed in judged if failed is not None]
+    # What passed comes first, by the strength of the association; what only looks wrong follows.
+    order = [*passed, *(p for p, _ in missed)]
+    errors = [fuller_name(evidence.concepts, p.error, p.wrong.astype(np.float64)) for p in order]
+    said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
+    made = [finding_of(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
+    findings = _different(made[: min(len(passed), 3 * top_k)])[:top_k]
+    suspects = _different(made[:20])[:10]
+    why = None
+    if missed and not findings:
+        top = suspects[0]
+        why = f"the strongest suspect, {top.textual_error!r} with {top.visual_feature!r}: {missed[0][1]}"
+    facts = evidence.concepts.facts
+    return AuditResult(
+        verdict="systematic" if findings else "none",
+        findings=tuple(findings),
+        suspects=tuple(replace(s, examples=(), affected=()) for s in suspects),
+        counts={
+            "rows": len(evidence.data), "rows_skipped": len(evidence.data.skipped), "facts": len(facts),
+            "concepts": len(evidence.concepts.names), "claims": int(evidence.concepts.by_fact.nnz),
+            "pairs_ranked": len(pairs),
+        },
+        skipped=evidence.data.skipped,
+        why_none=None if findings else why or "no statement in the captions looks false more often than chance allows",
+    )  # fmt: skip
+
+
+def _different(findings: Sequence[Finding]) -> list[Finding]:
+    """Without those whose error is another way of saying the error of one before, with the same feature."""
+    out: list[Finding] = []
+    for finding in findings:
+        if not any(
+            same_thing(finding.textual_error, kept.textual_error)
+            or (finding.affected and set(finding.affected_ids) <= set(kept.affected_ids))
+            for kept in out
+        ):
+            out.append(finding)
+    return out
+
+
+def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rate: float) -> str | None:
+    if pair.p_corrected >= alpha:
+        return f"the association is not significant (corrected p = {pair.p_corrected:.2g})"
+    rate = pair.table[0] / max(pair.table[1], 1)
+    if rate < min_rate:
+        return f"the error is rare even there ({rate:.1%} of the rows, {min_rate:.0%} are asked for)"
+    if not evidence.beliefs.given_truth and pair.confirmed[1] < tau:
+        return (
+            f"the error is not confirmed (only {pair.confirmed[1]:.0%} of the rejected statements are surely false, "
+            f"{tau:.0%} are asked for)"
+        )
+    return None
+
+
+def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: Sequence[int] | None = None) -> Finding:
+    """What is said about `pair`; `errors` and `features` are the candidates for t and v, best first.
+
+    Where there is no error, or no row with or without v, the risk ratio is 1 with an interval of everything.
+    """
+    names, data, facts = evidence.concepts.names, evidence.data, evidence.concepts.facts
+    a, n1, b, n0 = pair.table
+    ratio = risk_ratio(a, n1, b, n0) if a + b and n1 and n0 else (1.0, 0.0, float("inf"))
+    affected = np.flatnonzero(pair.wrong)
+    affected = affected[np.argsort(~pair.has_feature[affected], kind="stable")]
+    stated: dict[int, list[str]] = {}
+    for fact in evidence.concepts.facts_naming(pair.error):
+        if pair.wrong[facts.row[fact]]:
+            stated.setdefault(int(facts.row[fact]), []).append(facts.text[fact])
+    log_ratio = evidence.beliefs.log_ratio[:, pair.error]
+    shown = sorted(affected, key=lambda r: (not pair.has_feature[r], -log_ratio[r]))[:12]
+    given = evidence.beliefs.given_truth
+    alignment = [None] * len(data) if given else (1 / (1 + np.exp(log_ratio.astype(np.float64)))).tolist()
+    features = plain_names(evidence.concepts, pair) if features is None else features
+    return Finding(
+        textual_error=names[errors[0]],
+        visual_feature=names[features[0]],
+        textual_error_candidates=distinct(errors, names),
+        visual_feature_candidates=distinct(features, names),
+        cramers_v=pair.v,
+        risk_ratio=ratio[0],
+        risk_ratio_low=ratio[1],
+        risk_ratio_high=min(ratio[2], 1e9),
+        p_value=pair.p,
+        p_value_corrected=pair.p_corrected,
+        errors_with_feature=a,
+        rows_with_feature=n1,
+        errors_without_feature=b,
+        rows_without_feature=n0,
+        confirmed_share=None if given or not a else pair.confirmed[0],
+        confirmed_share_low=None if given or not a else pair.confirmed[1],
+        examples=tuple(Example(data.ids[r], data.captions[r], stated[int(r)][0], alignment[r]) for r in shown),
+        affected=tuple(
+            Affected(data.ids[r], tuple(stated[int(r)]), bool(pair.has_feature[r]), alignment[r]) for r in affected
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Methods measured over benchmarks whose errors are known."""

@@ -1,0 +1,185 @@
+"""Methods to compare with that leave out what the audit is made of: grouping, association, or looking at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_pair, other_names
+from symbal_hf.auditing.evidence import Evidence, image_vectors
+from symbal_hf.auditing.judges import fact_alignment
+from symbal_hf.auditing.verdict import conclude
+from symbal_hf.language.concepts import Concepts, same_thing
+from symbal_hf.models.summarizers import name_facts, name_images
+from symbal_hf.stats.keyness import log_odds
+
+if TYPE_CHECKING:
+    from symbal_hf.models.parts import Parts
+
+Names = tuple[list[str], list[str]]  # for t and for v, best first
+FLAG = 0.5  # a fact aligned worse than this is called misaligned (appendix D: each is valid or not)
+WORST = 0.1  # share of the facts that count as the worst aligned ones
+LEAST = 10  # and how many there are at least
+
+
+def no_grouping(evidence: Evidence, alignment: NDArray[np.float32] | None = None, *, k: int = 5) -> Names:
+    """Names for all facts that are called misaligned, and for their images, by phrase statistics (paper appendix D).
+
+    The two stages of the paper without their clusters: facts are judged, phrases counted and names made plain exactly
+    as `symbal_hf.auditing.two_stages.paper_pairs` and `symbal_hf.auditing.verdict` do.
+
+    Args:
+        evidence: rows, concepts and beliefs.
+        alignment: (F,) of the facts in [0, 1], NaN where unknown; by default what the beliefs say of each.
+        k: at most this many names of each.
+    """
+    concepts, beliefs = evidence.concepts, evidence.beliefs
+    if not concepts.names:
+        return [], []
+    alignment = fact_alignment(concepts, beliefs.log_ratio) if alignment is None else alignment
+    flagged, judged = np.flatnonzero(alignment < FLAG), np.flatnonzero(~np.isnan(alignment))
+    inside = np.asarray(concepts.by_fact[flagged].sum(0)).ravel()
+    if not inside.any():
+        return [], []
+    everywhere = np.asarray(concepts.by_fact[judged].sum(0)).ravel()
+    order = np.argsort(-log_odds(inside, len(flagged), everywhere, len(judged)), kind="stable")
+    errors = [int(c) for c in order if inside[c]][:k]
+    pair = _pair(evidence, errors, np.unique(concepts.facts.row[flagged]))
+    if pair is None:
+        return _different(concepts, errors, k=k), []
+    said = conclude(evidence, [pair]).prediction(k)
+    return said["textual_error"], said["visual_feature"]
+
+
+def _pair(evidence: Evidence, errors: list[int], group: NDArray[np.int64]) -> Pair | None:
+    """The first of `errors` with the features that the rows `group` show more than others; None where none is left."""
+    concepts, beliefs = evidence.concepts, evidence.beliefs
+    t = errors[0]
+    share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
+    rows = judge_rows(concepts, beliefs, share)
+    score = log_odds(rows.shown[group].sum(0), len(group), rows.shown.sum(0), len(rows.shown))
+    order = np.argsort(-score, kind="stable")
+    order = order[~other_names(concepts, t)[order]]
+    if not len(order):
+        return None
+    pair = make_pair(concepts, beliefs, share, rows, order, scores=np.zeros(len(order)), tried=len(order))
+    return replace(pair, also_errors=tuple(errors[1:]))
+
+
+def no_grouping_composed(
+    evidence: Evidence, parts: Parts, score: NDArray[np.float32], *, k: int = 5, seed: int = 0
+) -> Names:
+    """The same by a composition: its first scorer flags facts one by one, its summarizers name them and their images.
+
+    Models, prompts and the number of members that are looked at are those of the method "paper"; where its summarizers
+    are "phrases", or say nothing, phrase statistics name as there.
+
+    Args:
+        evidence: as `symbal_hf.auditing.composed.gather_composed` made it.
+        parts: the models.
+        score: (F,) alignment of each fact by scorer_1, NaN where unknown.
+        k: how many names are asked for.
+        seed: of the members that are summarized.
+    """
+    facts, flagged = evidence.concepts.facts, np.flatnonzero(score < FLAG)
+    if not len(flagged):
+        return [], []
+    t = name_facts(parts, "summarizer_1", [facts.text[f] for f in flagged], k=k, seed=seed)
+    rows = np.unique(facts.row[flagged]).tolist()
+    v = name_images(parts, "summarizer_2", evidence.data, rows, k=k, seed=seed)
+    if not t or not v:
+        counted = no_grouping(evidence, score, k=k)
+        t, v = t or counted[0], v or counted[1]
+    return t, [name for name in v if not t or not _names_part_of(name, t[0])]
+
+
+def _names_part_of(one: str, other: str) -> bool:
+    """Whether the head of one name is a word of the other, as in `symbal_hf.auditing.association.other_names`."""
+    a, b = one.lower().split(), other.lower().split()
+    return bool(a and b) and (a[-1] in b or b[-1] in a)
+
+
+def most_frequent(evidence: Evidence, *, k: int = 5) -> Names:
+    """Floor: t is what most captions name, v what most images show besides; no error is looked for."""
+    concepts = evidence.concepts
+    if not concepts.names:
+        return [], []
+    named = concepts.mentions().sum(0)
+    errors = [int(c) for c in np.argsort(-named, kind="stable") if named[c]]
+    if not errors:
+        return [], []
+    return _different(concepts, errors, k=k), _shown_in(evidence, errors[0], np.arange(len(evidence.data)), k=k)
+
+
+def chair(evidence: Evidence, *, k: int = 5) -> Names:
+    """Floor: t is what most captions name though the image lacks it, v what most of exactly those images show.
+
+    The counting of CHAIR (Rohrbach et al., 2018) with noun phrases for its list of objects: neither how often a thing
+    is named truly nor how often v is shown elsewhere plays a part. An image lacks what fits it worse than it fits a
+    random image, which is also how `no_grouping` flags facts; with given objects, what is not among them.
+    """
+    concepts, beliefs = evidence.concepts, evidence.beliefs
+    if not concepts.names:
+        return [], []
+    wrong = concepts.mentions() & (beliefs.log_ratio > 0)
+    count = wrong.sum(0)
+    errors = [int(c) for c in np.argsort(-count, kind="stable") if count[c]]
+    if not errors:
+        return [], []
+    return _different(concepts, errors, k=k), _shown_in(evidence, errors[0], np.flatnonzero(wrong[:, errors[0]]), k=k)
+
+
+def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
+    """Floor: t is the phrase nearest to the direction in which the worst aligned facts differ from all, v likewise.
+
+    The worst aligned are the lowest tenth, at least ten; v's direction is that of their images. Images are the
+    whole-image vectors of the lite preset, in the space of its text encoder, or else text vectors of references.
+    """
+    concepts, facts = evidence.concepts, evidence.concepts.facts
+    if not concepts.names:
+        return [], []
+    alignment = fact_alignment(concepts, evidence.beliefs.log_ratio)
+    judged = np.flatnonzero(~np.isnan(alignment))
+    if len(judged) < 2:
+        return [], []
+    worst = judged[np.argsort(alignment[judged], kind="stable")][: max(LEAST, int(WORST * len(judged)))]
+    said = evidence.embed([facts.text[f] for f in judged])
+    phrases = evidence.vectors if evidence.vectors is not None else evidence.embed(concepts.names)
+    place = np.full(len(facts), -1)
+    place[judged] = np.arange(len(judged))
+    errors = np.argsort(-phrases @ (said[place[worst]].mean(0) - said.mean(0)), kind="stable")
+    images = image_vectors(evidence)
+    rows = np.unique(facts.row[worst])
+    order = np.argsort(-phrases @ (images[rows].mean(0) - images.mean(0)), kind="stable")
+    order = order[~other_names(concepts, int(errors[0]))[order]]
+    return _different(concepts, errors, k=k), _different(concepts, order, k=k)
+
+
+FLOORS: Mapping[str, Callable[[Evidence], Names]] = {
+    "most-frequent": most_frequent, "chair": chair, "embedding-difference": embedding_difference,
+}  # fmt: skip
+
+
+def _shown_in(evidence: Evidence, t: int, rows: NDArray[np.int64], *, k: int) -> list[str]:
+    """What the most of these rows show, t and its other names left out."""
+    concepts, beliefs = evidence.concepts, evidence.beliefs
+    share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
+    count = judge_rows(concepts, beliefs, share).has[rows].sum(0)
+    count[other_names(concepts, t)] = 0
+    return _different(concepts, (int(c) for c in np.argsort(-count, kind="stable") if count[c]), k=k)
+
+
+def _different(concepts: Concepts, order: Iterable[int], *, k: int) -> list[str]:
+    """The first `k` names of `order` that name different things."""
+    out: list[str] = []
+    for concept in order:
+        name = concepts.names[concept]
+        if not any(same_thing(name, kept) for kept in out):
+            out.append(name)
+        if len(out) == k:
+            break
+    return out

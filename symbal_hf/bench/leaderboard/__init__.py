@@ -1,0 +1,1 @@
+"""What is handed in to the leaderboard, and who may stand on it."""

@@ -1,0 +1,263 @@
+"""Score results of runs beside each other: every pair of names is judged once, and no setting is silently dropped."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from symbal_hf.bench.acc_at_k import NAMES, acc_at_k
+from symbal_hf.bench.published import Stage, best, published, published_domain
+from symbal_hf.bench.results import read_lines, read_manifest
+from symbal_hf.bench.settings import Bench, Setting, open_bench
+from symbal_hf.core.errors import BadData
+from symbal_hf.models.encoders.embedding import Progress, quiet
+
+if TYPE_CHECKING:
+    from symbal_hf.core.store import Store
+
+Missing = Literal["wrong", "left_out"]
+WITHIN = ("strength", "sampling", "feature_size")  # strata of a domain and a variant
+VARIANTS = ("reference_free", "reference_based")
+CALLS = ("asked", "cached", "failed", "unparsed")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A folder of results, joined with the settings that it is about."""
+
+    name: str
+    manifest: Mapping[str, Any]
+    settings: tuple[Setting, ...]
+    lines: Mapping[str, Mapping[str, Any]]
+    failed: Mapping[str, str]
+    unlisted: tuple[str, ...]
+
+
+def report(
+    folders: str | Path | Iterable[str | Path],
+    *,
+    bench: str | Path | Bench | None = None,
+    judge: Any = "lite",
+    k: int | Iterable[int] = (1, 5),
+    out: str | Path | None = None,
+    missing: Missing = "wrong",
+    resamples: int = 1000,
+    seed: int = 0,
+    store: Store | None = None,
+    progress: Progress = quiet,
+) -> dict[str, Any]:
+    """Score what `symbal bench run` wrote, and write the paper's tables and figures for it.
+
+    Args:
+        folders: of results, one a run, all on the same benchmark.
+        bench: that benchmark: opened, its folder or Hub id; by default the one that is here or was built last.
+        judge: whether two names mean the same, as `symbal_hf.matching.judge.load_judge` takes it.
+        k: how many names count, each at least 1; the paper has 1 and 5.
+        out: folder for report.md, scores.json, tables (CSV) and figures (PNG and CSV); None writes nothing.
+        missing: what a setting that a run lists and did not finish counts as: "wrong", or "left_out" of the shares.
+        resamples: of the bootstrap over settings; 0 leaves the intervals out.
+        seed: of the bootstrap.
+        store: where a judge's vectors and answers are kept.
+        progress: wraps long loops.
+
+    Returns:
+        The content of scores.json. "runs" have "groups": the settings of one variant and one domain (or "all" domains,
+        where there are several), whose "scores" are `acc_at_k`'s, with counts, verdicts, calls, seconds and pairs.
+        "published" are the paper's rows of the same domains and variants.
+
+    Raises:
+        BadData: no folder, one given twice, another benchmark than the runs', a line of another form, or a bad option.
+        FileNotFoundError: a folder holds no run.
+    """
+    from symbal_hf.matching.judge import Remembering, load_judge
+
+    if missing not in get_args(Missing):
+        raise BadData(f"missing={missing!r}; choose among {', '.join(get_args(Missing))}.")
+    given = [Path(f) for f in ([folders] if isinstance(folders, (str, Path)) else folders)]
+    names = _names(given)
+    if out is not None:
+        from symbal_hf.bench.figures import check_matplotlib
+
+        check_matplotlib()  # before a judge works for an hour
+    for folder in given:
+        read_manifest(folder)  # no run there is said first: a benchmark may have to be fetched
+    opened = bench if isinstance(bench, Bench) else open_bench(bench)
+    runs = [_read(name, folder, opened) for name, folder in zip(names, given, strict=True)]
+    ks = (k,) if isinstance(k, int) else tuple(k)
+    once = Remembering(load_judge(judge, store=store, progress=progress))
+    rows = [pair for run in runs for pair in _rows(run, run.settings, missing)]
+    # All at once first, so that a server is kept busy, and so that the counts are of all runs together.
+    options: dict[str, Any] = {"judge": once, "k": ks, "seed": seed}
+    whole = acc_at_k(*_columns(rows), **options, strata=(), resamples=0) if rows else {}
+    told = [_told(run, opened, missing, {**options, "strata": WITHIN, "resamples": resamples}) for run in runs]
+    found = {(domain, group["variant"]) for run in told for group in run["groups"] for domain in _published(group)}
+    listed = [{setting.name for setting in run.settings} for run in runs]
+    scores: dict[str, Any] = {
+        "benchmark": {
+            "name": opened.folder.resolve().name, "revision": opened.revision, "settings": len(opened.settings),
+        },
+        "judge": {"name": once.name, "revision": once.revision, "prompt_hash": once.prompt_hash},
+        **{key: whole.get(key, 0) for key in ("judgements", "unparsed", "failed")},
+        "k": sorted(set(ks)), "missing": missing, "resamples": resamples, "seed": seed,
+        "same_settings": all(names == listed[0] for names in listed),
+        "runs": told,
+        "published": [asdict(row) for row in published() if (row.domain, row.variant) in found],
+    }  # fmt: skip
+    scores = json.loads(json.dumps(scores, ensure_ascii=False, allow_nan=False))
+    if out is not None:
+        write(scores, Path(out))
+    return scores
+
+
+def write(scores: Mapping[str, Any], out: Path) -> dict[str, Path]:
+    """Write scores.json and what is made from it alone: report.md, a CSV for each table, PNG and CSV of the figures.
+
+    A figure or table of an earlier report that has nothing to show now is removed, for it would contradict this one.
+
+    Returns:
+        The files, by name.
+    """
+    from symbal_hf.bench.figures import FIGURES, bars, bars_csv, draw
+    from symbal_hf.bench.tables import TABLES, csv_text, markdown, tables
+    from symbal_hf.core.files import write_whole
+
+    contents: dict[str, str | bytes | None] = {"scores.json": json.dumps(scores, ensure_ascii=False, indent=2) + "\n"}
+    made = {table.name: table for table in tables(scores)}
+    contents.update({f"{name}.csv": csv_text(made[name]) if name in made else None for name in TABLES})
+    shown = []
+    for figure in FIGURES:
+        data = bars(scores, figure)
+        contents[f"{figure}.csv"] = bars_csv(data) if data else None
+        contents[f"{figure}.png"] = draw(figure, data) if data else None
+        shown += [figure] if data else []
+    contents["report.md"] = markdown(scores, figures=shown)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        if content is None:
+            (out / name).unlink(missing_ok=True)
+        else:
+            write_whole(out / name, content)
+    return {name: out / name for name, content in contents.items() if content is not None}
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """What the runs are called: their folders' names, with as much of the path as tells them apart."""
+    if not folders:
+        raise BadData("no folder of results; give at least one that `symbal bench run` wrote.")
+    paths = [folder.resolve() for folder in folders]
+    if twice := [folder for place, folder in enumerate(folders) if paths[place] in paths[:place]]:
+        raise BadData(f"{twice[0]} is given twice; give each folder of results once.")
+    longest = max(len(path.parts) for path in paths)
+    for parts in range(1, longest + 1):
+        names = ["/".join(path.parts[-parts:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise AssertionError("different paths have different names")
+
+
+def _read(name: str, folder: Path, bench: Bench) -> _Run:
+    manifest = read_manifest(folder)
+    on = manifest.get("benchmark")
+    if not isinstance(on, Mapping) or not isinstance(on.get("settings"), list):
+        raise BadData(f"{folder}/run.json lists no settings of a benchmark; run `symbal bench run` into a new folder.")
+    if on.get("revision") != bench.revision:
+        raise BadData(
+            f"{folder} was run on a benchmark of revision {on.get('revision')!r}, and {bench.folder} has "
+            f"{bench.revision!r}; give the one that it was run on as benchmark."
+        )
+    known = {setting.name: setting for setting in bench.settings}
+    if unknown := [setting for setting in on["settings"] if setting not in known]:
+        raise BadData(f"{folder} lists {unknown[0]!r}, which {bench.folder} lacks; build the benchmark anew.")
+    lines, failed = read_lines(folder), read_lines(folder, failed=True)
+    for setting, line in lines.items():
+        for part in NAMES:
+            if not isinstance(line.get(part), list) or any(not isinstance(one, str) for one in line[part]):
+                raise BadData(
+                    f"{folder}: the line of {setting} has {part} {line.get(part)!r}, which is no list of names; remove "
+                    "the line, and its setting is run again."
+                )
+    listed = set(on["settings"])
+    return _Run(
+        name, manifest, tuple(known[setting] for setting in sorted(listed)),
+        {setting: line for setting, line in lines.items() if setting in listed},
+        {setting: " ".join(str(line["error"]).split()) for setting, line in failed.items() if setting in listed},
+        tuple(sorted((lines.keys() | failed.keys()) - listed)),
+    )  # fmt: skip
+
+
+def _rows(run: _Run, settings: Iterable[Setting], missing: Missing) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """(prediction, truth) of each setting; nothing was predicted where there is no line."""
+    nothing: dict[str, Any] = {part: [] for part in NAMES}
+    return [
+        (
+            {part: run.lines.get(setting.name, nothing)[part] for part in NAMES},
+            {**setting.row, "variant": setting.variant},
+        )
+        for setting in settings
+        if missing == "wrong" or setting.name in run.lines
+    ]
+
+
+def _columns(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> tuple[list[Any], list[Any]]:
+    return [row for row, _ in rows], [truth for _, truth in rows]
+
+
+def _told(run: _Run, bench: Bench, missing: Missing, options: Mapping[str, Any]) -> dict[str, Any]:
+    groups = []
+    for variant in VARIANTS:
+        own = [setting for setting in run.settings if setting.variant == variant]
+        domains = sorted({str(setting.row["domain"]) for setting in own})
+        for domain in [*(["all"] if len(domains) > 1 else []), *domains]:
+            settings = [setting for setting in own if domain in ("all", setting.row["domain"])]
+            there = [s for s in bench.settings if s.variant == variant and domain in ("all", s.row["domain"])]
+            groups.append(
+                {
+                    "variant": variant, "domain": domain, "domains": domains if domain == "all" else [domain],
+                    "in_benchmark": len(there), **_group(run, settings, missing, options),
+                }
+            )  # fmt: skip
+    for group in groups:
+        place = published_domain(group["domains"])
+        stages: tuple[Stage, ...] = ("both", "t", "v")
+        rows = {stage: best(place, group["variant"], stage) for stage in stages}
+        group["published"] = {stage: asdict(row) for stage, row in rows.items() if row is not None}
+    names = [setting.name for setting in run.settings]
+    return {
+        "name": run.name, "method": run.manifest.get("method"), "options": run.manifest.get("options", {}),
+        "versions": run.manifest.get("versions", {}), "listed": len(names),
+        "in_benchmark": len(bench.settings), "finished": len(run.lines), "failed": dict(run.failed),
+        "missing": [name for name in names if name not in run.lines and name not in run.failed],
+        "unlisted": list(run.unlisted), "groups": groups,
+    }  # fmt: skip
+
+
+def _group(run: _Run, settings: Sequence[Setting], missing: Missing, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts and scores of settings of one run."""
+    rows = _rows(run, settings, missing)
+    lines = [run.lines[setting.name] for setting in settings if setting.name in run.lines]
+    failed = sum(setting.name in run.failed for setting in settings)
+    said = Counter(str(line.get("verdict") or "not said") for line in lines)
+    seconds = [float(line["seconds"]) for line in lines if line.get("seconds") is not None]
+    calls = Counter[str]()
+    for line in lines:
+        calls.update({key: int((line.get("calls") or {}).get(key, 0)) for key in CALLS})
+    return {
+        "listed": len(settings), "finished": len(lines), "failed": failed,
+        "missing": len(settings) - len(lines) - failed,
+        "scores": acc_at_k(*_columns(rows), **options) if rows else None,
+        "verdicts": dict(sorted(said.items())),
+        "calls": {key: calls[key] for key in CALLS},
+        "seconds": {"median": median(seconds) if seconds else None, "total": round(sum(seconds), 2)},
+        "pairs": sum(int(line.get("pairs") or 0) for line in lines),
+        "new_pairs": sum(int(line.get("new_pairs") or 0) for line in lines),
+    }  # fmt: skip
+
+
+def _published(group: Mapping[str, Any]) -> list[str]:
+    domain = published_domain(group["domains"])
+    return [] if domain is None else [domain]

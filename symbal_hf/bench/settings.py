@@ -1,0 +1,198 @@
+"""A built benchmark as a method may see it: its settings, chosen by an expression, and the rows of each, untold."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from symbal_hf.bench.acc_at_k import COLUMNS, VARIANTS
+from symbal_hf.bench.built import find_benchmark
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.table import AuditData, Images
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "==": operator.eq, "=": operator.eq,
+    "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+_CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>)\s*(.+?)\s*")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One dataset of the benchmark, with its truth, which no method is shown.
+
+    Attributes:
+        name: of its rows, such as "scenes-cat-bed-0.6-reference_free".
+        variant: "reference_free" or "reference_based".
+        base: first part of the name, whose images its rows share with others.
+        row: its row of the settings table.
+    """
+
+    name: str
+    variant: str
+    base: str
+    row: Mapping[str, Any]
+
+    @property
+    def group(self) -> str:
+        """Settings of one group differ in their captions alone."""
+        return f"{self.base}-{self.variant}"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A built benchmark in a folder.
+
+    Attributes:
+        folder: as `symbal bench build` made it.
+        settings: the feasible ones, each variant on its own, in the order of their names.
+    """
+
+    folder: Path
+    settings: tuple[Setting, ...]
+    _images: dict[str, tuple[dict[str, int], Any] | None] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def revision(self) -> str:
+        """Sixteen hex digits of everything that was planted: equal builds have equal ones, wherever they lie."""
+        digest = hashlib.sha256()
+        for table in ("settings", "injections"):
+            for path in sorted((self.folder / table).glob("*.parquet")):
+                digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()[:16]
+
+    def has_images(self, base: str) -> bool:
+        """Whether the images of this base are stored."""
+        return any((self.folder / "images").glob(f"{base}-*.parquet"))
+
+    def data(self, setting: Setting) -> AuditData:
+        """The rows of a setting as an audit reads them: captions, images where stored, references in that variant."""
+        from pyarrow import parquet
+
+        path = self.folder / "data" / f"{setting.name}.parquet"
+        if not path.is_file():
+            raise BadData(f"{self.folder} lacks {path.name} of its settings table; build the benchmark anew.")
+        table = parquet.read_table(path)
+        ids = tuple(table.column("image_id").to_pylist())
+        references = table.column("references").to_pylist() if "references" in table.column_names else None
+        return AuditData(
+            ids=ids, captions=tuple(table.column("caption").to_pylist()),
+            references=None if references is None else tuple(tuple(texts) for texts in references),
+            objects=None, images=self._images_of(setting.base, ids), skipped=(), source=setting.name,
+        )  # fmt: skip
+
+    def _images_of(self, base: str, ids: Sequence[str]) -> Images | None:
+        """The images of these rows; the same object for all settings of a base, whose rows are the same."""
+        if base not in self._images:
+            self._images[base] = self._open_images(base, ids) if self.has_images(base) else None
+        known = self._images[base]
+        if known is None:
+            return None
+        place, images = known
+        if list(place) != list(ids):
+            raise BadData(f"{self.folder}: settings of {base} hold different images; build the benchmark anew.")
+        return images  # type: ignore[no-any-return]
+
+    def _open_images(self, base: str, ids: Sequence[str]) -> tuple[dict[str, int], Images]:
+        from datasets import Dataset, Image
+
+        files = sorted(str(path) for path in (self.folder / "images").glob(f"{base}-*.parquet"))
+        shown: Any = Dataset.from_parquet(files).cast_column("image", Image(decode=False))
+        at = {row_id: row for row, row_id in enumerate(shown["image_id"])}
+        if missing := [row_id for row_id in ids if row_id not in at]:
+            raise BadData(f"{self.folder}: the images of {base} lack {missing[0]!r}; build the benchmark anew.")
+        return dict.fromkeys(ids, 0), Images(shown["image"], [at[row_id] for row_id in ids], None)
+
+
+def open_bench(path: str | Path | None = None, *, revision: str | None = None) -> Bench:
+    """The benchmark in a folder, on the Hub, or the one that was built last.
+
+    Args:
+        path: folder or Hub id; by default ./symbalbench, else the one that was built last on this machine.
+        revision: of a Hub repo.
+
+    Raises:
+        BadData: no benchmark there.
+    """
+    from pyarrow import parquet
+
+    where = find_benchmark(path)
+    folder = Path(where)
+    if not folder.is_dir():
+        folder = _download(where, revision)
+    rows = [
+        row for file in sorted((folder / "settings").glob("*.parquet")) for row in parquet.read_table(file).to_pylist()
+    ]
+    settings = []
+    for row in rows:
+        for variant in VARIANTS:
+            name = row["config"] + variant
+            if row["feasible"] and (folder / "data" / f"{name}.parquet").is_file():
+                settings.append(Setting(name, variant.removeprefix("-"), row["config"].partition("-")[0], row))
+    if not settings:
+        raise BadData(f"{where} holds no setting that something was planted in; build it with `symbal bench build`.")
+    return Bench(folder, tuple(sorted(settings, key=lambda s: (s.group, s.name))))
+
+
+def _download(repo: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+
+    from symbal_hf.huggingface.publish import reason
+
+    try:
+        return Path(snapshot_download(repo, repo_type="dataset", revision=revision))
+    except Exception as error:  # a dozen kinds: no such repo, no network, gated
+        raise BadData(f"{repo!r} is no folder here and no dataset that the Hub gives: {reason(error)}.") from error
+
+
+def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:
+    """The settings for which an expression holds, such as "domain=natural and strength>=.6".
+
+    Conditions are joined by "and"; each compares a column of the settings table, "variant", or one of the names that
+    the metric has for them (strength is the target, sampling, feature_size) with a number or a text by = != < <= > >=.
+    A column with several values, such as sampling, is equal to each of them.
+
+    Raises:
+        BadData: an expression of another form, a column that is not there, or nothing chosen.
+    """
+    settings = list(settings)
+    if where is None:
+        return settings
+    conditions = []
+    for part in re.split(r"\s+and\s+", where.strip()):
+        found = _CONDITION.fullmatch(part)
+        if found is None:
+            raise BadData(f"where {part!r}: write COLUMN OPERATOR VALUE, such as strength>=.6, joined by and.")
+        conditions.append((found[1], found[2], found[3].strip("'\"")))
+    chosen = [s for s in settings if all(_holds(s, *condition) for condition in conditions)]
+    if not chosen:
+        raise BadData(f"where {where!r} holds for none of {len(settings)} settings.")
+    return chosen
+
+
+def _holds(setting: Setting, column: str, sign: str, wanted: str) -> bool:
+    known = {**setting.row, "variant": setting.variant, "name": setting.name}
+    for alias, columns in COLUMNS.items():
+        known[alias] = next((setting.row[name] for name in columns if setting.row.get(name) is not None), None)
+    if column not in known:
+        raise BadData(f"where: no column {column!r}; there are {', '.join(sorted(known))}.")
+    value = known[column]
+    compare = _OPERATORS[sign]
+    if isinstance(value, list):
+        if sign not in ("=", "==", "!="):
+            raise BadData(f"where: {column} has names, which are = or != {wanted!r}, not {sign}.")
+        return (wanted in value) == (sign != "!=")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return compare(value, float(wanted))
+        except ValueError:
+            raise BadData(f"where: {column} is a number, and {wanted!r} is none.") from None
+    if value is None:
+        return sign == "!="
+    return compare(str(value).lower(), wanted.lower())

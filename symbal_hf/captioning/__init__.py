@@ -1,0 +1,1 @@
+"""Images to captions, before an audit."""

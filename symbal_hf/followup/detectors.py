@@ -1,0 +1,244 @@
+"""Detectors: how surely each image shows each name, by a column of objects, a function, or an open-vocabulary model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.auditing.judges import ObjectJudge
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.pixels import decode
+from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.results.validation import Box
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from symbal_hf.core.store import Store
+    from symbal_hf.data.table import AuditData
+    from symbal_hf.language.phrases import Vocabulary
+
+OWLV2 = {
+    "owlv2": "google/owlv2-large-patch14-ensemble",
+    "owlv2-base": "google/owlv2-base-patch16-ensemble",
+}
+NAMES = ("auto", "objects", *OWLV2)
+IMAGES = 16  # that a function of the caller's gets at once
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a detector sees of P names in N rows.
+
+    Attributes:
+        scores: (N, P) float32, how surely the image shows the name, in [0, 1]; NaN where that is not known.
+        bad: row -> why its image could not be read.
+        boxes: row -> boxes of all names, surest first, of the rows that were asked for; empty of a detector without.
+    """
+
+    scores: NDArray[np.float32]
+    bad: Mapping[int, str] = field(default_factory=dict)
+    boxes: Mapping[int, tuple[Box, ...]] = field(default_factory=dict)
+
+
+class Detector(Protocol):
+    """One way of saying where names are seen.
+
+    Attributes:
+        name: what it is called in results: "objects", "hf:MODEL@REVISION", "object:NAME".
+        threshold: the score from which on a name counts as seen, unless told otherwise, in (0, 1].
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """The usual one."""
+        ...
+
+    def detect(
+        self,
+        data: AuditData,
+        names: Sequence[str],
+        *,
+        where: NDArray[np.bool_] | None = None,
+        boxes_of: Collection[int] = (),
+        progress: Progress = quiet,
+    ) -> Seen:
+        """Look for P names in N rows.
+
+        Args:
+            data: the rows.
+            names: different noun phrases.
+            where: (N, P) which of them are wanted; all by default. Others may be NaN.
+            boxes_of: rows whose boxes are wanted.
+            progress: wraps long loops.
+        """
+        ...
+
+
+class ObjectsDetector:
+    """The source's own column of objects: 1 where it names the name or a synonym, 0 where not, NaN where it is null.
+
+    A name that is no class and no synonym ("white toilet") is known of no row: an object list that has no word for it
+    does not say that it is absent.
+    """
+
+    name, threshold = "objects", 0.5
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """`vocabulary` of the classes that objects are listed by, with their synonyms."""
+        self.vocabulary = vocabulary
+
+    def knows(self, name: str) -> bool:
+        """Whether the objects have a word for `name`."""
+        return self.vocabulary.class_of(name) is not None
+
+    def detect(
+        self,
+        data: AuditData,
+        names: Sequence[str],
+        *,
+        where: NDArray[np.bool_] | None = None,
+        boxes_of: Collection[int] = (),
+        progress: Progress = quiet,
+    ) -> Seen:
+        """See `Detector.detect`.
+
+        Raises:
+            BadData: the source has no objects.
+        """
+        if data.objects is None:
+            raise BadData(
+                f"{data.source} has no column of objects; add one with --join or --objects-column, or name another "
+                "detector."
+            )
+        classes = [self.vocabulary.class_of(name) for name in names]
+        known = sorted({c for c in classes if c is not None})
+        scores = np.full((len(data), len(names)), np.nan, np.float32)
+        if known:
+            presence, _ = ObjectJudge(data.objects, self.vocabulary).judge(known)
+            sure = np.where(np.isnan(presence), np.nan, presence > 0.5)
+            for i, name in enumerate(classes):
+                if name is not None:
+                    scores[:, i] = sure[:, known.index(name)]
+        return Seen(scores)
+
+
+class FunctionDetector:
+    """A function of the caller's: f(images, names) -> a score in [0, 1], or None, for each image and name."""
+
+    threshold = 0.5
+
+    def __init__(self, function: Callable[[list[Image.Image], list[str]], Any]) -> None:
+        """`function` gets some RGB images and P names, and gives as many rows of P scores."""
+        self.function = function
+        self.name = f"object:{getattr(function, '__name__', type(function).__name__)}"
+
+    def detect(
+        self,
+        data: AuditData,
+        names: Sequence[str],
+        *,
+        where: NDArray[np.bool_] | None = None,
+        boxes_of: Collection[int] = (),
+        progress: Progress = quiet,
+    ) -> Seen:
+        """See `Detector.detect`.
+
+        Raises:
+            BadData: the source has no images, or the function gives something else.
+        """
+        images = images_of(data, self.name)
+        scores, bad = np.full((len(data), len(names)), np.nan, np.float32), dict[int, str]()
+        rows = np.arange(len(data)) if where is None else np.flatnonzero(where.any(1))
+        for start in progress(range(0, len(rows), IMAGES), "detections", -(-len(rows) // IMAGES)):
+            shown: dict[int, Image.Image] = {}
+            for row in rows[start : start + IMAGES].tolist():
+                try:
+                    shown[row] = decode(images.encoded(row))
+                except (OSError, SyntaxError, ValueError) as error:
+                    bad[row] = f"unreadable image: {error}"
+            if shown:
+                scores[list(shown)] = self._checked(self.function(list(shown.values()), list(names)), len(shown), names)
+        return Seen(scores, bad)
+
+    def _checked(self, said: Any, n: int, names: Sequence[str]) -> NDArray[np.float32]:
+        try:
+            table = np.asarray(said, np.float32)  # None becomes NaN
+        except (TypeError, ValueError) as error:
+            raise BadData(
+                f"{self.name} gave no table of numbers ({error}); give one row of scores an image."
+            ) from error
+        if table.shape != (n, len(names)) or ((table < 0) | (table > 1)).any():
+            raise BadData(
+                f"{self.name} gave an array of shape {table.shape} for {n} images and {len(names)} names"
+                + (f", between {np.nanmin(table):g} and {np.nanmax(table):g}" if table.size else "")
+                + "; it must give a score in [0, 1], or None, for each image and name."
+            )
+        return table
+
+
+def load_detector(
+    spec: str | Callable[..., Any] | Detector,
+    *,
+    vocabulary: Vocabulary,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: str | None = None,
+    batch_size: int | None = None,
+    store: Store | None = None,
+) -> Detector:
+    """The detector of a name, or what was given as an object.
+
+    Args:
+        spec: "objects", "owlv2", "owlv2-base", "hf:MODEL[@revision]" (any zero-shot object detector of transformers of
+            the OWL or Grounding DINO kinds), a function (see `FunctionDetector`), or a `Detector`.
+        vocabulary: of the classes that objects are listed by.
+        device: and `dtype`, `device_map`: where a model runs; see `symbal_hf.models.parts.Parts`.
+        batch_size: images that a model looks at together; halved by itself where they do not fit.
+        store: where a model's detections are kept; by default the user's.
+
+    Raises:
+        BadData: no such detector.
+        MissingModel: its weights are neither on this machine nor reachable.
+    """
+    if not isinstance(spec, str):
+        if hasattr(spec, "detect"):
+            return cast(Detector, spec)
+        if callable(spec):
+            return FunctionDetector(spec)
+        raise BadData(
+            f"detector={type(spec).__name__} object; give a name, a function of (images, names), or a Detector."
+        )
+    if spec == "objects":
+        return ObjectsDetector(vocabulary)
+    kind, _, model = spec.partition(":")
+    if spec not in OWLV2 and (kind != "hf" or not model):
+        raise BadData(f"no detector {spec!r}; available: {', '.join(NAMES)}, hf:MODEL[@revision].")
+    from symbal_hf.followup.open_vocabulary import load_open_vocabulary
+
+    return load_open_vocabulary(
+        OWLV2.get(spec, model), device=device, dtype=dtype, device_map=device_map, batch_size=batch_size, store=store
+    )
+
+
+def images_of(data: AuditData, name: str) -> Any:
+    """The images that a detector looks at.
+
+    Raises:
+        BadData: the source has none.
+    """
+    if data.images is None:
+        raise BadData(
+            f"detector {name} looks at images, and {data.source} has none; name their column with --image-column, or "
+            "use --detector objects with a column of objects."
+        )
+    return data.images

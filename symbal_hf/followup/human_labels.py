@@ -1,0 +1,179 @@
+"""A person's labels of erroneous references: the table to fill in, the filled-in table, and how far it agrees."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.files import write_whole
+from symbal_hf.data.columns import IDS
+from symbal_hf.data.opening import open_rows
+from symbal_hf.data.table import AuditData
+from symbal_hf.results.validation import HumanAgreement
+
+LABEL = "erroneous"
+LABELS = (LABEL, "label")
+ANSWERS = {"1": True, "yes": True, "y": True, "true": True, "0": False, "no": False, "n": False, "false": False}
+TEMPLATE = ("id", "image", "textual_error", "visual_feature", "caption", "sentence", LABEL)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a person said.
+
+    Attributes:
+        of: (textual error, row id) -> the caption refers to it erroneously.
+        blank: rows without a label.
+        strange: ids and textual errors in the table that the audit does not have.
+    """
+
+    of: Mapping[tuple[str, str], bool]
+    blank: int = 0
+    strange: tuple[str, ...] = field(default=())
+
+
+def read_labels(path: str | Path, *, errors: Sequence[str], ids: Sequence[str]) -> Labels:
+    """The labels of a table with an id column (id, image_id), `erroneous` or `label` (1/0, yes/no; empty: no label).
+
+    A column `textual_error` says which error is meant; without it, or where it is empty, it is the first of `errors`.
+
+    Args:
+        path: a CSV, TSV, JSON, JSON lines or parquet file.
+        errors: the textual errors of the findings.
+        ids: of the audited rows. A table may hold others, which are counted as strange.
+
+    Raises:
+        BadData: a column is missing, a label is none of these, a row is labelled twice in two ways, or no label is of
+            an audited row.
+        FileNotFoundError: no such file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path} of labels; `symbal validate DIR --human-template FILE` makes one.")
+    rows, columns, *_ = open_rows(path, source_format="table")
+    id_name = next((name for name in IDS if name in columns), None)
+    label_name = next((name for name in LABELS if name in columns), None)
+    if id_name is None or label_name is None:
+        need = f"an id ({', '.join(IDS)})" if id_name is None else f"a label ({' or '.join(LABELS)})"
+        raise BadData(f"{path.name} has the columns {', '.join(columns) or 'none'}; labels need {need}.")
+    known = {error.lower(): error for error in errors}
+    audited, of, strange, blank = set(ids), dict[tuple[str, str], bool](), list[str](), 0
+    for number, row in enumerate(rows, 1):
+        where, told = f"{path.name}, row {number}", _text(row.get(label_name)).lower()
+        if not told:
+            blank += 1
+            continue
+        answer = ANSWERS.get(told.removesuffix(".0"))
+        if answer is None:
+            raise BadData(f"{where}: {label_name} is {told!r}; give 1 or 0, yes or no, or leave it empty.")
+        error, row_id = _text(row.get("textual_error")) or errors[0], _text(row.get(id_name))
+        if error.lower() not in known or row_id not in audited:
+            strange.append(row_id if error.lower() in known else error)
+            continue
+        if of.setdefault((known[error.lower()], row_id), answer) != answer:
+            raise BadData(f"{where}: row {row_id} is labelled 1 and 0 for {error!r}; leave one of them.")
+    if not of:
+        first = f"; the first of {len(strange)} is {strange[0]!r}" if strange else f"; {blank} are empty"
+        raise BadData(f"{path.name} has no label of an audited row and a finding{first}; give the audit's own ids.")
+    return Labels(of, blank, tuple(dict.fromkeys(strange)))
+
+
+def agreement_with(
+    labels: Labels, error: str, ids: Sequence[str], erroneous: NDArray[np.floating], *, seed: int = 0
+) -> HumanAgreement | None:
+    """How far `erroneous` (N,) of 1, 0 and NaN (undecided) agrees with the labels of `error`; None without labels."""
+    from symbal_hf.matching.agreement import agreement
+
+    pairs = [
+        (labels.of[error, row_id], None if np.isnan(one) else bool(one))
+        for row_id, one in zip(ids, erroneous.tolist(), strict=True)
+        if (error, row_id) in labels.of
+    ]
+    if not pairs:
+        return None
+    found = agreement([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
+    return HumanAgreement(found.n, found.both_same + found.both_different, found.kappa, found.low, found.high)
+
+
+def rows_to_label(
+    said: NDArray[np.bool_], feature: NDArray[np.floating], *, rows: int = 100, seed: int = 0
+) -> NDArray[np.int64]:
+    """Rows that a person should look at, in random order: as many with v as without, as many that name t as do not.
+
+    Args:
+        said: (N,) the caption names t.
+        feature: (N,) 1 where the image shows v, 0 where not, NaN where nobody knows; such rows are not drawn.
+        rows: how many, at least 4; fewer come where there are too few. What one quarter lacks, the others give.
+        seed: of the drawing.
+    """
+    rng = np.random.default_rng(seed)
+    cells = [rng.permutation(np.flatnonzero((said == a) & (feature == b))).tolist() for a in (1, 0) for b in (1, 0)]
+    drawn: list[int] = []
+    while len(drawn) < rows and any(cells):
+        for cell in cells:
+            if cell and len(drawn) < rows:
+                drawn.append(cell.pop())
+    return rng.permutation(np.array(drawn, np.int64))
+
+
+def write_template(path: str | Path, tables: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a CSV with the columns of `TEMPLATE`, to be labelled; an existing file is never overwritten.
+
+    Raises:
+        BadData: the file exists.
+    """
+    path = Path(path)
+    refuse_existing(path)
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, TEMPLATE)
+    writer.writeheader()
+    writer.writerows(tables)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, out.getvalue())
+    return path
+
+
+def refuse_existing(path: str | Path) -> None:
+    """Raise where a template would overwrite what may hold a person's work."""
+    if Path(path).exists():
+        raise BadData(f"{path} exists, and may hold somebody's labels; name another file, or take it away.")
+
+
+def template_rows(
+    data: AuditData, error: str, feature: str, rows: NDArray[np.int64], sentences: Mapping[int, Sequence[str]]
+) -> list[dict[str, str]]:
+    """Lines of the template for these rows; `sentences` of each row name t.
+
+    Nothing in them says what the machine thinks.
+    """
+    return [
+        {
+            "id": data.ids[row],
+            "image": _image(data, row),
+            "textual_error": error,
+            "visual_feature": feature,
+            "caption": data.captions[row],
+            "sentence": " ".join(sentences.get(row, ())),
+            LABEL: "",
+        }
+        for row in rows.tolist()
+    ]
+
+
+def _image(data: AuditData, row: int) -> str:
+    try:
+        return str((data.images and data.images.file(row)) or "")
+    except ValueError:  # a person may still have the image, by its id
+        return ""
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value).strip()

@@ -1,0 +1,138 @@
+"""Pairs measured on the rows of a finished audit, judged again as that audit judged them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from symbal_hf.auditing.asked import Asked, measured
+from symbal_hf.auditing.evidence import Evidence, gather, vocabulary_of
+from symbal_hf.auditing.verdict import finding_of
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.store import Store
+from symbal_hf.data.again import audited_vocabulary
+from symbal_hf.data.table import AuditData
+from symbal_hf.language.concepts import class_named, find_concepts, own_name
+from symbal_hf.language.facts import split_facts
+from symbal_hf.matching.judge import NameJudge
+from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.results.findings import AuditResult, Finding
+
+
+@dataclass(frozen=True)
+class Remeasured:
+    """One pair on the N rows of an audit.
+
+    Attributes:
+        asked: its statistics, and which rows count.
+        finding: the same as a finding, without its examples and affected rows.
+        names: what else the captions call t, which counts as t.
+    """
+
+    asked: Asked
+    finding: Finding
+    names: tuple[str, ...]
+
+
+def measure_again(
+    result: AuditResult,
+    data: AuditData,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    judge: NameJudge,
+    store: Store | None = None,
+    progress: Progress = quiet,
+) -> tuple[AuditData, list[Remeasured | str]]:
+    """The rows that could be judged, and each pair on them, or why it could not be measured.
+
+    Where concepts are the captions' own noun phrases, whatever `judge` takes for t counts as t: another model may say
+    "television" where this one says "tv".
+
+    Args:
+        result: the audit; its scorer or composition, its vocabulary and its policy for bad rows hold.
+        data: its rows, as `symbal_hf.data.again.reread` gives them.
+        pairs: (t, v).
+        judge: says which phrases of the captions mean t.
+        store: where embeddings and answers are kept.
+        progress: wraps long loops.
+
+    Raises:
+        BadData: nothing can be measured as it was: a vocabulary or models that are gone or have changed.
+        ChatFailed: a chat model of the composition does not answer.
+        MissingModel: weights that are neither installed nor reachable.
+    """
+    words = audited_vocabulary(result)
+    if words is None and result.provenance.get("classes"):
+        raise BadData(
+            "the vocabulary of the audit cannot be read again, since it was in memory or its file is gone; audit with "
+            "a vocabulary file."
+        )
+    known = vocabulary_of(data, words) if words is not None or result.provenance["scorer"] == "objects" else None
+    out: list[Remeasured | str] = [""] * len(pairs)
+    usable: dict[int, tuple[str, str]] = {}
+    same: dict[str, str] = {}
+    if known is None:
+        usable = dict(enumerate(pairs))
+        same = other_names_of(data.captions, [t for t, _ in pairs], judge)
+    else:
+        for place, (t, v) in enumerate(pairs):
+            try:
+                usable[place] = class_named(t, known), class_named(v, known)
+            except BadData as error:
+                out[place] = str(error)
+    always = [name for pair in usable.values() for name in pair]
+    evidence = _gather(result, data, words, always, same, store=store or Store(), progress=progress)
+    for place, asked in zip(usable, measured(evidence), strict=True):
+        t_place, v_place = asked.pair.error, asked.pair.feature
+        name = evidence.concepts.names[t_place]
+        found = replace(finding_of(evidence, asked.pair, [t_place], [v_place]), examples=(), affected=())
+        others = tuple(sorted(other for other, counted in same.items() if counted == name))
+        out[place] = f"both names mean {name!r} there" if t_place == v_place else Remeasured(asked, found, others)
+    return evidence.data, out
+
+
+def other_names_of(captions: Sequence[str], errors: Sequence[str], judge: NameJudge) -> dict[str, str]:
+    """The noun phrases that five captions or more use for one of `errors`, each with the error that it counts as."""
+    names = find_concepts(split_facts(captions)).names
+    out: dict[str, str] = {}
+    wanted: list[str] = []
+    for error in dict.fromkeys(own_name(name, names) for name in errors):
+        if error in out:
+            continue
+        wanted.append(error)
+        # "Old television" names a television already.
+        open_names = [n for n in names if n not in out and n not in wanted and not n.endswith(f" {error}")]
+        states = judge.judge([(name, error) for name in open_names])
+        out |= {name: error for name, state in zip(open_names, states, strict=True) if state == "same"}
+    return out
+
+
+def _gather(
+    result: AuditResult,
+    data: AuditData,
+    words: object,
+    always: Sequence[str],
+    same: dict[str, str],
+    *,
+    store: Store,
+    progress: Progress,
+) -> Evidence:
+    """The evidence by the models of the audit; raises `BadData` where they are others today."""
+    from symbal_hf.auditing.composed import gather_composed
+    from symbal_hf.auditing.engine import lite_models
+    from symbal_hf.models.composition import Composition
+    from symbal_hf.models.parts import Parts
+
+    told, models = result.provenance, result.provenance["models"]
+    shared: dict = {"vocabulary": words, "always": always, "same": same, "on_bad_row": told.get("on_bad_row", "warn")}
+    if "composition" not in models:
+        evidence = gather(data, scorer=told["scorer"], store=store, progress=progress, **shared)
+        now = lite_models(evidence)
+        if now != models:
+            raise BadData(f"the audit was made with {models} and today's models are {now}; audit again.")
+        return evidence
+    parts = Parts(Composition(**models["composition"]), store, progress=progress)
+    for name, known in models.get("prompts", {}).items():
+        if parts.prompts.hash(name) != known:
+            raise BadData(f"the audit asked another prompt {name} than the packaged one; audit again.")
+    return gather_composed(data, parts, **shared)[0]

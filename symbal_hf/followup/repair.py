@@ -1,0 +1,277 @@
+"""From an audit to a cleaned dataset: the rows of its findings marked, mended, rewritten or left out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.again import audited_vocabulary, reread
+from symbal_hf.data.formats.json_edit import literal
+from symbal_hf.data.formats.writing import open_source, write_table
+from symbal_hf.data.table import AuditData, load_vocabulary
+from symbal_hf.followup.repair_plan import Plan, Rewrite
+from symbal_hf.followup.rerun import audit_command
+from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.results.findings import AuditResult, Finding, load_result
+from symbal_hf.results.repaired import Change, OutputFormat, Policy, Repaired, RowError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from symbal_hf.core.store import Store
+    from symbal_hf.models.chat.protocol import ChatModel
+
+DIFF, SUMMARY = "diff.jsonl", "repair.json"
+LOOKED_AT = 100  # rows, to tell whether images are files
+
+
+def repair(
+    result: AuditResult | str | Path,
+    *,
+    policy: Policy,
+    out: str | Path,
+    findings: Sequence[int] | None = None,
+    source: Dataset | Iterable[Mapping[str, Any]] | str | Path | None = None,
+    image_root: str | Path | None = None,
+    join: str | Path | None = None,
+    vocabulary: str | Path | Mapping[str, Sequence[str]] | None = None,
+    output_format: OutputFormat = "auto",
+    chat: str | ChatModel | None = None,
+    prompts: str | Path | None = None,
+    concurrency: int = 32,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: str | None = None,
+    seed: int = 0,
+    store: Store | None = None,
+    progress: Progress = quiet,
+) -> Repaired:
+    """Write the audited dataset anew without the errors that the audit found.
+
+    All rows and columns of the source are kept as they are and in order, whether the audit looked at them or not;
+    only captions of rows that a finding is about change. Images are not copied. The source is never written.
+
+    Args:
+        result: the audit, or the folder that it was written to.
+        policy: "flag" adds the columns `symbal_flag` (None where the audit did not look at a row) and `symbal_errors`;
+            "drop-sentence" takes the wrong sentences out of the captions, and rows out of which nothing would remain;
+            "drop-row" leaves the rows out; "rewrite" lets a chat model say the caption without the error, and drops
+            the sentences where its answer fails a check.
+        out: a new folder (or an empty one) for the table, diff.jsonl and repair.json. It appears whole or not at all.
+        findings: which of `result.findings`, counted from 0; all of them by default.
+        source: the audited rows, where they were in memory or lie elsewhere now.
+        image_root: the folder of the images, where it is elsewhere now; looked at only to check rewritten captions.
+        join: the joined table, where it is elsewhere now.
+        vocabulary: classes with synonyms, where the audit had them in memory or their file lies elsewhere now.
+        output_format: "auto" is the source's own for tables of JSON lines, JSON, CSV, TSV and parquet, among them
+            conversations, of which only the text of the first answer changes; parquet for any other source.
+        chat: the model of the policy "rewrite": hf:MODEL[@revision], openai:URL#MODEL, or an object.
+        prompts: folder whose rewrite_caption.jinja takes the place of the packaged prompt.
+        concurrency: questions in flight to a server, at least 1.
+        device: and `dtype`, `device_map`: where models of this process run; see `symbal_hf.models.parts.Parts`.
+        seed: of what a chat model draws, where it draws.
+        store: where answers and embeddings are kept; by default one file under the user's cache folder.
+        progress: wraps long loops.
+
+    Raises:
+        BadData: rows that are not those that were audited, a format that cannot hold them, or `out` is not empty.
+        ChatFailed: the chat model gave no answer at all.
+        FileNotFoundError: no audit, no source.
+        ValueError: an unknown policy or format, or a finding that the audit does not have.
+    """
+    if not isinstance(result, AuditResult):
+        result = load_result(result)
+    chosen = _chosen(result, policy, output_format, findings, chat)
+    out = _new_folder(Path(out))
+    if source is not None and not isinstance(source, (str, Path)) and not hasattr(source, "column_names"):
+        source = list(source)  # it is read twice
+    data = reread(result, source=source, image_root=image_root, join=join)  # type: ignore[arg-type]
+    where = source if source is not None else result.provenance["read"]["source"]
+    if isinstance(where, (str, Path)) and Path(where).exists() and out.resolve().is_relative_to(Path(where).resolve()):
+        raise BadData(f"out={out} lies in the source {where}, which is never written; name a folder elsewhere.")
+    words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
+    words = words if words is not None else audited_vocabulary(result)
+    assert data.numbers is not None and data.told_in is not None
+    wrong, rows = _wrong(chosen, data)
+    known = _audited(result, data)
+    rewrites, made = dict[int, Rewrite](), dict[str, Any]()
+    if policy == "rewrite" and wrong:
+        assert chat is not None
+        place = {"concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map}
+        captions = {number: data.captions[row] for number, row in rows.items()}
+        rewrites, made = _rewrites(
+            result, data, wrong, captions, chosen, chat=chat, words=words, prompts=prompts, place=place, seed=seed,
+            store=store, progress=progress,
+        )  # fmt: skip
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    part.mkdir(parents=True)
+    try:
+        with (part / DIFF).open("w", encoding="utf-8") as file:
+            plan = Plan(
+                policy=policy, wrong=wrong, ids={n: data.ids[r] for n, r in rows.items()},
+                captions={n: data.captions[r] for n, r in rows.items()}, audited=known, column=data.told_in[0],
+                chat=data.told_in[1], record=lambda change: _write(file, change), rewrites=rewrites,
+            )  # fmt: skip
+            opened = open_source(where, (data.read or {}).get("source_format", "auto"))
+            table = write_table(opened, part, output_format, plan)
+        counts = plan.counts(not_audited=plan.count["rows"] - len(known))
+        gone = counts.rows_dropped + counts.emptied
+        table = out / table.relative_to(part)
+        command, notes = audit_command(
+            result, table, out=out.with_name(f"{out.name}-audit"), read=_reading(data, join, opened.kind),
+            image_root=_root(data), dropped=gone, vocabulary=vocabulary,
+        )  # fmt: skip
+        done = Repaired(policy, counts, out, table, out / DIFF, out / SUMMARY, command, notes, made)
+        (part / SUMMARY).write_text(_summary(done, result, chosen, opened.name), "utf-8")
+        _appear(part, out)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return done
+
+
+def _chosen(
+    result: AuditResult, policy: Policy, output_format: OutputFormat, findings: Sequence[int] | None, chat: Any
+) -> tuple[Finding, ...]:
+    """The findings to repair; raises where an option makes no sense, before anything is read."""
+    for name, value, known in (("policy", policy, Policy), ("output_format", output_format, OutputFormat)):
+        if value not in get_args(known):
+            raise ValueError(f"{name}={value!r}; it is one of {', '.join(get_args(known))}.")
+    if policy == "rewrite" and chat is None:
+        raise ValueError("policy='rewrite' asks a chat model; name it with chat: hf:MODEL or openai:URL#MODEL.")
+    if findings is None:
+        return result.findings
+    if odd := [n for n in findings if not 0 <= n < len(result.findings)]:
+        last = len(result.findings) - 1
+        has = f"the audit has findings 0 to {last}" if last >= 0 else "the audit found nothing"
+        raise ValueError(f"no finding {odd[0]}; {has}.")
+    return tuple(result.findings[n] for n in dict.fromkeys(findings))
+
+
+def _new_folder(out: Path) -> Path:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadData(f"{out} is there already, and nothing is overwritten; name a new folder with out (--out).")
+    return out
+
+
+def _appear(part: Path, out: Path) -> None:
+    """Let the finished folder take its name, in one step."""
+    try:
+        part.replace(out)
+    except OSError as error:
+        raise BadData(f"{out} has been filled meanwhile, and nothing is overwritten ({error}).") from error
+
+
+def _wrong(findings: Sequence[Finding], data: AuditData) -> tuple[dict[int, tuple[RowError, ...]], dict[int, int]]:
+    """What is wrong in each row, by its number in the source, and the same rows' places in `data`; paired by id."""
+    assert data.numbers is not None
+    errors: dict[str, list[RowError]] = {}
+    for finding in findings:
+        for row in finding.affected:
+            error = RowError(finding.textual_error, finding.visual_feature, row.sentences)
+            errors.setdefault(row.row_id, []).append(error)
+    rows = {data.numbers[row]: row for row, row_id in enumerate(data.ids) if row_id in errors}
+    if len(rows) < len(errors):
+        known = set(data.ids)
+        lost = next(row_id for row_id in errors if row_id not in known)
+        raise BadData(f"row {lost} of the audit is not in {data.source}; name the file that was audited with --source.")
+    return {number: tuple(errors[data.ids[row]]) for number, row in rows.items()}, rows
+
+
+def _audited(result: AuditResult, data: AuditData) -> set[int]:
+    """Numbers of the rows that the audit judged: those that it read, without those whose image it could not."""
+    assert data.numbers is not None
+    at_reading = {(s.row_id, s.reason) for s in data.skipped}
+    unreadable = {s.row_id for s in result.skipped if (s.row_id, s.reason) not in at_reading}
+    return {number for number, row_id in zip(data.numbers, data.ids, strict=True) if row_id not in unreadable}
+
+
+def _rewrites(
+    result: AuditResult,
+    data: AuditData,
+    wrong: Mapping[int, tuple[RowError, ...]],
+    captions: Mapping[int, str],
+    findings: Sequence[Finding],
+    *,
+    chat: str | ChatModel,
+    words: Mapping[str, Sequence[str]] | None,
+    prompts: str | Path | None,
+    place: Mapping[str, Any],
+    seed: int,
+    store: Store | None,
+    progress: Progress,
+) -> tuple[dict[int, Rewrite], dict[str, Any]]:
+    """What a chat model makes of the captions, and who was asked how much."""
+    from functools import partial
+
+    from symbal_hf.core.store import Store
+    from symbal_hf.followup.rewrite import named_by, rewritten
+    from symbal_hf.followup.rewrite_check import check_rewrites
+    from symbal_hf.models.chat.asking import Ledger
+    from symbal_hf.models.chat.prompting import Prompts
+    from symbal_hf.models.parts import load_chat
+
+    kept, ledger = store or Store(), Ledger()
+    asked = Prompts(None if prompts is None else Path(prompts))
+    check = partial(
+        check_rewrites, result=result, data=data, vocabulary=words, store=kept, prompts=asked, progress=progress,
+        **place,
+    )  # fmt: skip
+    out = rewritten(
+        wrong, captions, {f.textual_error: named_by(f, words) for f in findings},
+        model=load_chat(chat, **place) if isinstance(chat, str) else chat, check=check, store=kept, prompts=asked,
+        ledger=ledger, progress=progress, seed=seed,
+    )  # fmt: skip
+    made = {"prompts": {"rewrite_caption": asked.hash("rewrite_caption")}, "seed": seed, **ledger.as_dict()}
+    return out, {**made, "checked_by": result.provenance.get("scorer")}
+
+
+def _write(file: Any, change: Change) -> None:
+    file.write(literal(change.to_dict()) + "\n")
+
+
+def _reading(data: AuditData, join: str | Path | None, kind: str) -> dict[str, Any]:
+    """How the repaired table is read, as far as it is known."""
+    read = dict(data.read or ({} if join is None else {"join": str(Path(join).absolute())}))
+    if kind in ("rows", "url-tsv", "tar"):  # a table now, whatever it was
+        read.pop("source_format", None)
+    return read
+
+
+def _root(data: AuditData) -> Path | None:
+    """The folder of the images where rows name them by paths, which the repaired table does not lie beside."""
+    images = data.images
+    if images is None or images.root is None:
+        return None
+    for row in range(min(len(data), LOOKED_AT)):
+        with suppress(ValueError):
+            if isinstance(images.file(row), Path):
+                return images.root
+    return None
+
+
+def _summary(done: Repaired, result: AuditResult, findings: Sequence[Finding], source: str) -> str:
+    """The content of repair.json."""
+    pairs = [
+        {"textual_error": f.textual_error, "visual_feature": f.visual_feature, "rows": len(f.affected)}
+        for f in findings
+    ]
+    told = {
+        "policy": done.policy,
+        "counts": {**asdict(done.counts), "changed": done.counts.changed, "written": done.counts.written},
+        "findings": pairs,
+        "table": done.table.relative_to(done.folder).as_posix(),
+        "command": done.command,
+        "notes": list(done.notes),
+        "provenance": {"symbal_hf": version("symbal-hf"), "source": source, "audit": result.provenance,
+                       **done.provenance},
+    }  # fmt: skip
+    return json.dumps(told, ensure_ascii=True, indent=2) + "\n"

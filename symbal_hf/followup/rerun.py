@@ -1,0 +1,82 @@
+"""The command that audits rows again, elsewhere, as they were audited before."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symbal_hf.results.findings import AuditResult
+
+PARTS = (
+    "text_encoder", "image_encoder", "scorer_1", "scorer_2", "summarizer_1", "summarizer_2", "captioner", "chat"
+)  # fmt: skip
+GATES = ("top_k", "tau", "alpha", "min_rate", "seed")
+
+
+def audit_command(
+    result: AuditResult,
+    table: Path,
+    *,
+    out: Path,
+    read: Mapping[str, Any],
+    image_root: Path | None = None,
+    dropped: int = 0,
+    vocabulary: str | Path | Mapping[str, Any] | None = None,
+) -> tuple[str | None, tuple[str, ...]]:
+    """The `symbal audit` line for `table`, and what to know of it.
+
+    Args:
+        result: of the audit before.
+        table: what to audit now.
+        out: its folder.
+        read: `load_data`'s options, as `AuditData.read` has them; its source is not looked at.
+        image_root: the folder of the images, where the table names them by paths.
+        dropped: rows that have been left out of those that the audit read.
+        vocabulary: classes that were given anew, or their file.
+
+    Returns:
+        None in the place of a command where a model or classes were objects of a program.
+    """
+    from symbal_hf.auditing.engine import audit
+
+    made, notes, options = result.provenance, list[str](), dict[str, Any]()
+    options |= {k: v for k, v in read.items() if k not in ("source", "image_root", "seed", "on_bad_row")}
+    if image_root is not None:
+        options["image_root"] = image_root
+    if "limit" in options and dropped:
+        options["limit"] = max(int(options["limit"]) - dropped, 1)
+    if "sample" in options:
+        notes.append("it draws other rows, and those that this audit did not draw have not been repaired")
+    words_file = made.get("vocabulary") if vocabulary is None else None
+    if isinstance(vocabulary, (str, Path)):
+        words_file = str(Path(vocabulary).absolute())
+    options["vocabulary"] = words_file
+    usual = {name: option.default for name, option in inspect.signature(audit).parameters.items()}
+    for name in ("preset", "method", "on_bad_row", *GATES):
+        if made.get(name) is not None and made[name] != usual[name]:
+            options[name] = made[name]
+    composition = made.get("models", {}).get("composition")
+    if composition is None:
+        options["scorer"] = made.get("scorer")
+    else:
+        from symbal_hf.models.composition import choose_composition
+
+        preset = choose_composition(made["preset"])
+        for part in PARTS:
+            if composition.get(part) is not None and composition[part] != getattr(preset, part, None):
+                options[part] = composition[part]
+        if any("object:" in str(spec) for spec in composition.values()):
+            return None, (*notes, "models of that audit were objects of a program; give them to symbal_hf.audit again")
+    if words_file is None and (vocabulary is not None or made.get("classes") is not None):
+        return None, (*notes, "the vocabulary of that audit lies in no file; give it to symbal_hf.audit again")
+    words = ["symbal", "audit", str(table)]
+    for name, value in options.items():
+        if value is not None and value is not False:
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    for pair in made.get("pairs") or ():
+        words += ["--pair", "|".join(pair)]
+    return shlex.join([*words, "--out", str(out)]), tuple(notes)

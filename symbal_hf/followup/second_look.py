@@ -1,0 +1,213 @@
+"""The rows of an audit looked at once more: whose caption refers to t, and which of these references are erroneous."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.auditing.evidence import concepts_of
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.store import Store
+from symbal_hf.data.again import audited_vocabulary, check_same_rows, reread
+from symbal_hf.data.table import AuditData, load_data, load_vocabulary
+from symbal_hf.followup.detectors import ObjectsDetector
+from symbal_hf.followup.mentions import naming
+from symbal_hf.language.facts import Facts, split_facts
+from symbal_hf.language.phrases import Vocabulary
+from symbal_hf.models.encoders.embedding import Progress, embed_texts, quiet
+from symbal_hf.results.findings import AuditResult, Finding
+
+SCORERS = ("auto", "objects", "detector", "audit")  # besides chat models and functions
+TRUE = 0.5  # a sentence that a scorer gives less is false
+
+
+@dataclass(frozen=True)
+class Look:
+    """N rows, their F facts, and K findings, of each the facts that name its t.
+
+    Attributes:
+        findings: the audit's, then the pairs that it was asked for and did not find.
+        data: the rows.
+        facts: of their captions.
+        named: for each finding (F,), the fact names t.
+        vocabulary: of the classes that objects are listed by.
+    """
+
+    findings: tuple[Finding, ...]
+    data: AuditData
+    facts: Facts
+    named: tuple[NDArray[np.bool_], ...]
+    vocabulary: Vocabulary
+
+    @property
+    def said(self) -> NDArray[np.bool_]:
+        """(N, K) The caption names t."""
+        out = np.zeros((len(self.data), len(self.findings)), bool)
+        for i, facts in enumerate(self.named):
+            out[self.facts.row[facts], i] = True
+        return out
+
+    def sentences(self, finding: int) -> dict[int, list[str]]:
+        """By row the sentences that name t of this finding."""
+        out: dict[int, list[str]] = {}
+        for fact in np.flatnonzero(self.named[finding]).tolist():
+            out.setdefault(int(self.facts.row[fact]), []).append(self.facts.text[fact])
+        return out
+
+    def of_examples(self) -> dict[str, int]:
+        """The rows of the findings' examples, by their ids."""
+        shown = {example.row_id for finding in self.findings for example in finding.examples}
+        return {row_id: row for row, row_id in enumerate(self.data.ids) if row_id in shown}
+
+    def known_to_objects(self, names: Sequence[str]) -> bool:
+        """Whether the rows have objects, and these a word for one of `names`."""
+        objects = ObjectsDetector(self.vocabulary)
+        return self.data.objects is not None and any(map(objects.knows, names))
+
+
+def look_again(
+    result: AuditResult,
+    *,
+    data: Any = None,
+    source: str | Path | None = None,
+    vocabulary: str | Path | Mapping[str, Sequence[str]] | None = None,
+    store: Store | None = None,
+    progress: Progress = quiet,
+    **changed: Any,
+) -> Look:
+    """The rows of `result`, without those that it left out, and where their captions name the t of its findings.
+
+    Args:
+        result: with findings, or pairs that it was asked for.
+        data: the rows, as `symbal_hf.load_data` takes or gives them; by default they are read again.
+        source: where they lie now.
+        vocabulary: classes with synonyms; by default the audit's.
+        store: where embeddings are kept.
+        progress: wraps long loops.
+        changed: options of `symbal_hf.load_data` in the place of the audit's.
+
+    Raises:
+        BadData: other rows than were audited, or rows in memory that are not given.
+        FileNotFoundError: the source is gone.
+    """
+    rows = _rows(result, data, source, {name: value for name, value in changed.items() if value is not None})
+    words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
+    own = words is None
+    words = audited_vocabulary(result) if words is None else words
+    held = store or Store()
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        from symbal_hf.models.encoders.lite import MiniLM
+
+        return embed_texts(texts, MiniLM(), store=held, progress=progress)
+
+    found = {(f.textual_error, f.visual_feature) for f in result.findings}
+    asked = tuple(f for f in result.asked if (f.textual_error, f.visual_feature) not in found)
+    always = [name for f in result.asked for name in (f.textual_error, f.visual_feature)] if own else []
+    facts = split_facts(rows.captions)
+    concepts, known, _ = concepts_of(
+        rows, facts, embed, scorer=str(result.provenance.get("scorer")), vocabulary=words, always=always
+    )
+    findings = (*result.findings, *asked)
+    named = tuple(naming(finding, concepts) for finding in findings)
+    return Look(findings, rows, facts, named, known or Vocabulary({}))
+
+
+def _rows(result: AuditResult, data: Any, source: str | Path | None, changed: Mapping[str, Any]) -> AuditData:
+    if data is None:
+        rows = reread(result, source=source, **changed)
+    else:
+        rows = data if isinstance(data, AuditData) else load_data(data, **changed)
+        check_same_rows(result, rows)
+    left_out = {row.row_id: row.reason for row in result.skipped}
+    return rows.without({i: left_out[row_id] for i, row_id in enumerate(rows.ids) if row_id in left_out})
+
+
+@dataclass(frozen=True)
+class References:
+    """What is said of the references to K textual errors in N rows.
+
+    Attributes:
+        scorer: who says it.
+        erroneous: (N, K) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known. A
+            caption that does not name t refers to it in no way, whatever else is not known of the row.
+        told: what else to say of how it was made.
+    """
+
+    scorer: str
+    erroneous: NDArray[np.float64]
+    told: Mapping[str, Any]
+
+
+def judge_references(
+    look: Look,
+    scorer: str | Any,
+    *,
+    seen: NDArray[np.floating] | None = None,
+    store: Store | None = None,
+    progress: Progress = quiet,
+    chat: str | Any | None = None,
+    prompts: str | Path | None = None,
+    concurrency: int = 32,
+    device: str = "auto",
+    dtype: str = "auto",
+    device_map: str | None = None,
+) -> References:
+    """Which references to t are erroneous.
+
+    Args:
+        look: the rows.
+        scorer: as for `symbal_hf.validate`, but "auto".
+        seen: (N, K) for scorer "detector": 1 where t is seen, 0 where not, NaN where that is not known.
+        store: where a chat model's answers are kept.
+        progress: wraps long loops.
+        chat: and the other options: see `symbal_hf.models.parts.Parts`.
+
+    Raises:
+        BadData: no such scorer, or one that needs what the rows do not have.
+        ChatFailed: a chat model answers nothing.
+    """
+    if scorer == "audit":
+        audited = [np.isin(look.data.ids, finding.affected_ids) for finding in look.findings]
+        return References("audit", np.stack(audited, 1).astype(np.float64), {})
+    if scorer == "objects":
+        seen = ObjectsDetector(look.vocabulary).detect(look.data, [f.textual_error for f in look.findings]).scores
+    if scorer in ("objects", "detector"):
+        assert seen is not None
+        return References(scorer, np.where(look.said, 1 - seen.astype(np.float64), 0.0), {})
+    from symbal_hf.models.chat.prompting import Prompts
+    from symbal_hf.models.composition import CHATS, Composition
+    from symbal_hf.models.parts import Parts, named
+    from symbal_hf.models.scorers import score_facts
+
+    if isinstance(scorer, str):
+        kind = scorer.partition(":")[0]
+        if kind not in ("vision-language", "text-only", *CHATS[:2]):
+            known = ", ".join(SCORERS)
+            raise BadData(f"no scorer {scorer!r}; available: {known}, hf:MODEL[@revision], openai:URL#MODEL.")
+        scorer = f"vision-language:{scorer}" if kind in CHATS else scorer
+    specs, objects = named({"scorer_1": scorer, "chat": chat})
+    own = str(specs["scorer_1"])
+    parts = Parts(
+        Composition(scorer_1=own, scorer_2=own, chat=specs["chat"]), store or Store(), objects=objects,
+        prompts=Prompts(None if prompts is None else Path(prompts)), concurrency=concurrency, device=device,
+        dtype=dtype, device_map=device_map, progress=progress,
+    )  # fmt: skip
+    which = np.flatnonzero(np.any(look.named, axis=0))
+    score = np.full(len(look.facts), np.nan, np.float32)
+    score[which] = score_facts(parts, "scorer_1", look.data, look.facts, which)
+    out = np.zeros((len(look.data), len(look.named)))
+    for i, facts in enumerate(look.named):
+        out[look.facts.row[facts & np.isnan(score)], i] = np.nan
+        out[look.facts.row[facts & (score < TRUE)], i] = 1.0  # one false sentence is enough, whatever the others are
+    told = parts.provenance()
+    name = str(told["composition"]["scorer_1"])
+    if name in ("vision-language", "text-only"):
+        name = str(told["composition"]["chat"])
+    told = {"models": told, "sentences": len(which), "sentences_unclear": int(np.isnan(score[which]).sum())}
+    return References(name.removeprefix("vision-language:"), out, told)

@@ -1,0 +1,1 @@
+"""How other libraries know us: the task in transformers, cards, the Hub."""

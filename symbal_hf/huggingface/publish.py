@@ -1,0 +1,92 @@
+"""Writing to the Hub: names of repos, Spaces from packaged files, and one sentence for whatever goes wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from symbal_hf.core.errors import BadData
+
+
+def is_repo(repo: str) -> bool:
+    """Whether this is namespace/name, as the Hub has them."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(repo)
+    except HFValidationError:
+        return False
+    return repo.count("/") == 1
+
+
+def check_repo(repo: str) -> None:
+    """Refuse what is no repo's name.
+
+    Raises:
+        BadData: it is not.
+    """
+    if not is_repo(repo):
+        raise BadData(f"{repo!r} is no Hub repo; give namespace/name of letters, digits, '-', '_' and '.'.")
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong in one line; a failed upload of a file hides what the Hub said behind it."""
+    cause = error.__cause__
+    said = getattr(error, "server_message", None) or getattr(cause, "server_message", None) or str(error)
+    return " ".join(said.split())[:300].replace(". ", "; ").rstrip(".;:") or type(error).__name__
+
+
+@contextmanager
+def sending(what: str, *, again: str = "then run it again.") -> Iterator[None]:
+    """Turn the dozen kinds of errors of a Hub that is not reached or not willing into `BadData`, told in a sentence.
+
+    Args:
+        what: was not done, such as "lab/metric was not published".
+        again: what to do after the connection and the account have been looked at.
+    """
+    try:
+        yield
+    except BadData:
+        raise
+    except Exception as error:
+        raise BadData(f"{what}: {reason(error)}; check the connection and `hf auth whoami`, {again}") from error
+
+
+def publish_space(
+    repo: str,
+    files: Mapping[str, bytes],
+    *,
+    message: str,
+    create_pr: bool = False,
+    private: bool = False,
+    token: str | None = None,
+) -> str:
+    """Make a Gradio Space hold these files; returns the address of the commit or of the pull request.
+
+    Args:
+        repo: namespace/name; made where there is none.
+        files: path -> content; README.md is the card, about which the Hub is asked before anything is sent.
+        message: title of the commit or pull request.
+        create_pr: propose the files as a pull request, which needs no right to write.
+        private: make a new Space private, and take no existing one that is public.
+        token: of a Hub account; the signed-in one by default.
+
+    Raises:
+        BadData: no such name, or the Hub does not take it.
+    """
+    check_repo(repo)
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    api = HfApi(token=token)
+    with sending(f"{repo} was not published"):
+        # Nothing is made where a Space is there: a pull request to somebody else's needs no such right.
+        if not api.repo_exists(repo, repo_type="space"):
+            api.create_repo(repo, repo_type="space", space_sdk="gradio", private=private or None, exist_ok=True)
+        if private and not api.repo_info(repo, repo_type="space").private:
+            raise BadData(f"{repo} is public already; make it private in its settings, or publish to a new Space.")
+        operations = [CommitOperationAdd(name, data) for name, data in files.items()]
+        done = api.create_commit(
+            repo_id=repo, repo_type="space", operations=operations, commit_message=message, create_pr=create_pr
+        )
+    return str(done.pr_url or done.commit_url)

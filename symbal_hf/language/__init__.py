@@ -1,0 +1,1 @@
+"""What captions say: sentences, facts, phrases, denials, concepts."""

@@ -1,0 +1,1 @@
+"""Whether two names mean one thing."""

@@ -1,0 +1,1 @@
+"""Models by name: compositions, encoders, chat models, scorers, summarizers."""

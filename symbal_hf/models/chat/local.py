@@ -1,0 +1,327 @@
+"""Chat models in this process, by transformers: batches of like questions, and no question spoils another."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.pixels import decode
+from symbal_hf.models.chat.protocol import Answer, Messages
+from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Checkpoint, Loaded, Refused, elsewhere, load, locate
+from symbal_hf.models.chat.wordless import is_wordless
+
+if TYPE_CHECKING:
+    import torch
+    from PIL import Image
+
+MARKERS = ("</think>", "<|channel|>final<|message|>")  # what stands between reasoning and answer
+OPENINGS = ("<think>", "<|channel|>analysis")
+LEAST = 0.01  # of the probability must be on "1" and "0" together for their ratio to mean something
+
+Work = Callable[[Loaded, Any, Sequence[Messages]], list[Answer]]
+log = logging.getLogger(__name__)
+
+
+class LocalModel:
+    """A `ChatModel` of the transformers library: a language model, one that also reads images, or a mere captioner.
+
+    Weights are loaded at the first question, from safetensors; code that comes with a model is never run.
+
+    Args:
+        model: a folder, or a model of the Hub.
+        revision: of the Hub's model: branch, tag or commit.
+        device: "auto", "cpu", "cuda", "cuda:1", "mps".
+        dtype: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
+        device_map: as transformers takes it, to spread a model over devices: "auto".
+        batch_size: conversations tried at once; halved for good whenever they do not fit in memory.
+        max_pixels: of one image, beyond which it is scaled down. None leaves it to the model, except for Qwen2.5-VL and
+            its like, which then see 256 to 1280 tokens of an image.
+
+    Attributes:
+        name: "hf:MODEL".
+
+    Raises:
+        BadData: a model that runs on its own code only.
+        ValueError: an argument out of its range.
+    """
+
+    def __init__(
+        self, model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto",
+        device_map: str | None = None, batch_size: int = 8, max_pixels: int | None = None,
+    ) -> None:  # fmt: skip
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size} leaves nothing to do at once; give at least 1.")
+        if max_pixels is not None and max_pixels < 1:
+            raise ValueError(f"max_pixels={max_pixels} leaves nothing of an image; give at least 1, or None.")
+        if model in FROZEN_ELSEWHERE:
+            raise elsewhere(f"hf:{model}")
+        self.name, self.max_pixels = f"hf:{model}", max_pixels
+        self._model, self._asked_revision, self._size = model, revision, batch_size
+        self._device, self._dtype, self._device_map = device, dtype, device_map
+        self._pictures: dict[bytes, Image.Image] = {}
+
+    def __repr__(self) -> str:
+        return f"LocalModel({self.name!r})"
+
+    @cached_property
+    def _checkpoint(self) -> Checkpoint:
+        return locate(self._model, self._asked_revision)
+
+    @cached_property
+    def revision(self) -> str:
+        """The commit of the Hub's model, or of a folder a digest that changes when it is trained anew.
+
+        Raises:
+            MissingModel: the model is neither on this machine nor reachable.
+        """
+        return self._checkpoint.revision
+
+    @cached_property
+    def wordless(self) -> bool:
+        """Whether it captions images and hears no words: BLIP and its like.
+
+        Raises:
+            MissingModel: the model is neither on this machine nor reachable.
+        """
+        return is_wordless(self._checkpoint)
+
+    @property
+    def settings(self) -> str:
+        """Changes with what answers depend on besides name and revision: the kind of numbers and the size of images."""
+        from symbal_hf.models.encoders.base import choose_place
+
+        return f"{choose_place(self._device, self._dtype).dtype}|max_pixels={self.max_pixels}"
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        from symbal_hf.models.encoders.base import choose_place
+
+        place = choose_place(self._device, self._dtype, self._device_map)
+        return load(self._checkpoint, place, max_pixels=self.max_pixels)
+
+    def generate(
+        self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
+    ) -> Iterator[tuple[int, Answer]]:
+        """Text for each conversation, a batch at a time: the likeliest at temperature 0, else drawn.
+
+        What is drawn depends on the conversation and `seed` alone: not on what is asked beside it, nor on any global
+        random state, which stays as it is. Reasoning that the model's template marks as such is no part of the text.
+
+        Raises:
+            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat.
+            ValueError: no tokens to write, or a temperature below 0.
+        """
+        if max_new_tokens < 1 or temperature < 0:
+            raise ValueError(
+                f"max_new_tokens={max_new_tokens}, temperature={temperature}; at least 1 token and 0 are needed."
+            )
+
+        def work(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answer]:
+            noise = [_noise(temperature, seed, batch)] if temperature else []
+            most = loaded.room(max_new_tokens)
+            out = loaded.model.generate(**inputs, max_new_tokens=most, logits_processor=_processors(noise))
+            begin = loaded.before(inputs)
+            return [_written(loaded, row[:begin], row[begin:]) for row in out]
+
+        return self._answers(conversations, work, max_new_tokens)
+
+    def probability_of_yes(self, conversations: Sequence[Messages]) -> Iterator[tuple[int, Answer]]:
+        """P("1") / (P("1") + P("0")) of the next token, over all spellings of the two ("1", " 1"), after one pass.
+
+        `text` is the likelier digit. Where both together have less than 0.01 of the probability the model is about to
+        write something else ("Yes", a refusal, its reasoning) and the ratio of two accidents says nothing: `yes` is
+        then None and `text` the token that it would write. Where the template can switch reasoning off, it is off.
+
+        Raises:
+            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat or only
+                captions.
+        """
+        return self._answers(conversations, _digits, 1, template={"enable_thinking": False})
+
+    def _answers(
+        self, conversations: Sequence[Messages], work: Work, new: int, *, template: dict[str, Any] | None = None
+    ) -> Iterator[tuple[int, Answer]]:
+        def number(place: int) -> int:
+            return len(_images(conversations[place]))
+
+        places = _like_together(conversations)
+        if places and work is _digits and self.wordless:
+            raise BadData(f"{self.name} captions images and answers no question; name a chat model.")
+        while places:
+            # A batch whose conversations have unlike numbers of images is more than some processors can lay out.
+            part = next(list(same) for _, same in groupby(places[: self._size], key=number))
+            places = places[len(part) :]
+            yield from self._batch(conversations, part, work, new, template or {})
+
+    def _batch(
+        self, conversations: Sequence[Messages], part: list[int], work: Work, new: int, template: dict[str, Any]
+    ) -> Iterator[tuple[int, Answer]]:
+        """Answers to one batch, in smaller ones where it fails as a whole."""
+        loaded, batch = self._loaded, [conversations[place] for place in part]
+        smaller = 0
+        try:
+            inputs = self._inputs(loaded, batch, template)
+            lengths = loaded.lengths(inputs)
+            fits = [p for p, n in zip(part, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
+            if fits == part:
+                answers = work(loaded, self._moved(loaded, inputs), batch)
+        except Exception as error:  # whatever a library thinks up, the other conversations go on
+            log.debug("a batch of %d failed", len(part), exc_info=True)
+            smaller = len(part) // 2 if _out_of_memory(error) else 1
+            if len(part) == 1:
+                yield part[0], Answer(error=_reason(error))
+                return
+            if _out_of_memory(error):
+                self._size = smaller
+        if smaller:
+            _free_memory()  # only here is the traceback gone, which held on to the tensors of the failed attempt
+            while part:
+                piece, part = part[: min(smaller, self._size)], part[min(smaller, self._size) :]
+                yield from self._batch(conversations, piece, work, new, template)
+        elif fits == part:
+            yield from zip(part, answers, strict=True)
+        else:
+            for place, n in zip(part, lengths, strict=True):
+                if place not in fits:
+                    most = f"do not fit in the {loaded.context} of {self.name}"
+                    yield place, Answer(error=f"its {n} tokens and {new} to write {most}.")
+            if fits:
+                yield from self._batch(conversations, fits, work, new, template)
+
+    def _inputs(self, loaded: Loaded, batch: Sequence[Messages], template: dict[str, Any]) -> Any:
+        """What the model reads of B conversations, padded on the left to (B, T)."""
+        if not all(batch):
+            raise Refused("there is no message to answer.")
+        pictures = {}
+        for image in {image: None for conversation in batch for image in _images(conversation) if loaded.sees}:
+            pictures[image] = self._pictures[image] if image in self._pictures else self._picture(image)
+        self._pictures = pictures  # the next batch mostly asks about the same ones
+        turns = [[loaded.turn(message, pictures) for message in conversation] for conversation in batch]
+        known = {name: value for name, value in template.items() if name in loaded.template}
+        return loaded.encode(turns, **known)
+
+    def _picture(self, encoded: bytes) -> Image.Image:
+        try:
+            picture = decode(encoded)
+        except Exception as error:  # Pillow raises more than it documents
+            raise Refused("an image cannot be read.") from error
+        most = self.max_pixels
+        if most is None or self._loaded.has_budget or picture.width * picture.height <= most:
+            return picture
+        scale = (most / (picture.width * picture.height)) ** 0.5
+        return picture.resize((max(1, int(picture.width * scale)), max(1, int(picture.height * scale))))
+
+    @staticmethod
+    def _moved(loaded: Loaded, inputs: Any) -> Any:
+        """The inputs on the model's device, pixels in its numbers."""
+        moved = {name: value.to(loaded.model.device) for name, value in inputs.items() if hasattr(value, "to")}
+        return {n: v.to(loaded.model.dtype) if v.is_floating_point() else v for n, v in moved.items()}
+
+
+def _images(conversation: Messages) -> tuple[bytes, ...]:
+    return tuple(image for message in conversation for image in message.images)
+
+
+def _like_together(conversations: Sequence[Messages]) -> list[int]:
+    """All places: by number of images, rough length and image, so that little is padded or read twice."""
+    numbers: dict[tuple[bytes, ...], int] = {}
+    ranks = []
+    for place, conversation in enumerate(conversations):
+        images, length = _images(conversation), sum(len(message.text) for message in conversation)
+        number = numbers.setdefault(images, len(numbers))
+        ranks.append((len(images), length.bit_length(), number, length, place))
+    return [rank[-1] for rank in sorted(ranks)]
+
+
+def _digits(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answer]:
+    # One new token is one forward pass, with positions and masks as each architecture wants them for padded prompts.
+    out = loaded.model.generate(**inputs, max_new_tokens=1, return_dict_in_generate=True, output_logits=True)
+    chances = out.logits[0].float().softmax(-1)
+    if not chances.isfinite().all():
+        raise Refused(f"the model gives undefined values in {loaded.model.dtype}; use dtype='float32' or 'bfloat16'.")
+    ones, zeros = (chances[:, loaded.spellings(digit)].sum(-1).tolist() for digit in "10")
+    first = chances.argmax(-1).tolist()
+    return [
+        Answer(text=loaded.tokenizer.decode([token]).strip()) if one + zero < LEAST
+        else Answer(text="1" if one >= zero else "0", yes=one / (one + zero))
+        for one, zero, token in zip(ones, zeros, first, strict=True)
+    ]  # fmt: skip
+
+
+def _written(loaded: Loaded, prompt: torch.Tensor, row: torch.Tensor) -> Answer:
+    """The text of what was written, without the reasoning before it."""
+    tokenizer = loaded.tokenizer
+    raw, before = (tokenizer.decode(ids, skip_special_tokens=False).strip() for ids in (row, prompt[-4:]))
+    for marker in (m for m in MARKERS if m in loaded.template):
+        _, found, rest = raw.partition(marker)
+        if found:
+            for token in loaded.special:
+                rest = rest.replace(token, "")
+            return Answer(text=rest.strip())
+        if raw.startswith(OPENINGS) or before.endswith(OPENINGS):
+            return Answer(error=f"its reasoning did not end within {len(row)} tokens; allow more of them.")
+    return Answer(text=tokenizer.decode(row, skip_special_tokens=True).strip())
+
+
+def _noise(temperature: float, seed: int, batch: Sequence[Messages]) -> Any:
+    """A logits processor by which the likeliest token is one drawn at `temperature` (the Gumbel trick).
+
+    `generate` itself draws for a whole batch from the global state, so that a draw would depend on who sits beside it.
+    """
+    import torch
+
+    seeds = [_seed(seed, conversation) for conversation in batch]
+    generators: list[torch.Generator] = []
+
+    def processor(_: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if not generators:
+            generators.extend(torch.Generator(scores.device).manual_seed(number) for number in seeds)
+        draws = [torch.empty_like(row).exponential_(generator=g) for row, g in zip(scores, generators, strict=True)]
+        return scores / temperature - torch.stack(draws).clamp_min(1e-30).log()
+
+    return processor
+
+
+def _seed(seed: int, conversation: Messages) -> int:
+    digest = hashlib.sha256(str(seed).encode())
+    for message in conversation:
+        for part in (message.role.encode(), message.text.encode("utf-8", "surrogatepass"), *message.images):
+            digest.update(hashlib.sha256(part).digest())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+def _processors(processors: list[Any]) -> Any:
+    from transformers import LogitsProcessorList
+
+    return LogitsProcessorList(processors)
+
+
+def _reason(error: Exception) -> str:
+    """One sentence on what is wrong with a conversation, without anything that it says."""
+    from jinja2 import TemplateError
+
+    if isinstance(error, Refused):
+        return str(error)
+    if isinstance(error, TemplateError):
+        return f"the model's chat template takes no such conversation ({str(error).rstrip('.')})."
+    if _out_of_memory(error):
+        return "it does not fit in memory, even alone; use a smaller model, dtype='bfloat16' or device_map='auto'."
+    return f"the model failed on it ({type(error).__name__})."
+
+
+def _out_of_memory(error: Exception) -> bool:
+    import torch
+    from accelerate.utils.memory import should_reduce_batch_size
+
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or should_reduce_batch_size(error)
+
+
+def _free_memory() -> None:
+    from accelerate.utils.memory import clear_device_cache
+
+    clear_device_cache(garbage_collection=True)

@@ -1,0 +1,100 @@
+"""Chat models behind one protocol: many questions go in, and each comes back with an answer or a reason for none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+DIGIT = re.compile(r"\s*([01])\b(?!\.\d)")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation.
+
+    Attributes:
+        text: what is said, after the images.
+        images: encoded image files, as they are.
+        role: who says it.
+    """
+
+    text: str
+    images: tuple[bytes, ...] = ()
+    role: Literal["system", "user", "assistant"] = "user"
+
+
+Messages = Sequence[Message]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one conversation.
+
+    Attributes:
+        text: what the model wrote; None where it failed.
+        yes: probability in [0, 1] that it says "1" rather than "0", where that was asked and could be told; None where
+            it wrote something else, which is a third state and never 0 or 1.
+        error: why there is no text, in one sentence without the question, the image or a key.
+        hopeless: True where no other question would fare better: no server answers, a key is refused.
+    """
+
+    text: str | None = None
+    yes: float | None = None
+    error: str | None = None
+    hopeless: bool = False
+
+
+class ChatModel(Protocol):
+    """One way of asking a model. Answers arrive as they are ready, each with the place of its conversation.
+
+    Attributes:
+        name: what it is called in results, without keys or passwords: "hf:MODEL", "openai:URL#MODEL".
+        revision: of the weights, or "" where nobody knows.
+
+    A model whose answers depend on more than these says so in a string attribute `settings`, which keys its answers.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """Of its weights."""
+        ...
+
+    def generate(
+        self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
+    ) -> Iterator[tuple[int, Answer]]:
+        """Text for each conversation, in any order; a failure is an `Answer` with an error, never an exception."""
+        ...
+
+    def probability_of_yes(self, conversations: Sequence[Messages]) -> Iterator[tuple[int, Answer]]:
+        """For each conversation how probable "1" is against "0" as the answer."""
+        ...
+
+
+def strict_digit(text: str) -> float | None:
+    """1.0 or 0.0 from an answer that begins with that digit; None from any other ("Yes, 1.", "10", "1.5", "")."""
+    found = DIGIT.match(text)
+    return float(found[1]) if found else None
+
+
+def features(text: str) -> tuple[str, ...] | None:
+    """The list after "Answer:", lower-case, each name once; None where the answer has another form."""
+    _, mark, listed = text.partition("Answer:")
+    if not mark:
+        return None
+    names = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", part) for part in re.split(r"[,;\n]", listed))
+    return tuple(dict.fromkeys(name for part in names if (name := part.strip(" .\"'*`").lower())))
+
+
+def in_order(answers: Iterable[tuple[int, Answer]], n: int) -> list[Answer]:
+    """The answers by place; a conversation that no answer came for has failed."""
+    out = [Answer(error="no answer came")] * n
+    for place, answer in answers:
+        out[place] = answer
+    return out

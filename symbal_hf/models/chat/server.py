@@ -1,0 +1,281 @@
+"""A model behind an OpenAI-compatible server: many requests in flight, fewer when it struggles, no fault an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from symbal_hf.models.chat.pace import Run
+from symbal_hf.models.chat.protocol import Answer, Messages, strict_digit
+from symbal_hf.models.chat.wire import GARBLED, Dialect, Problem, Reply, bare, odds, read, refusal, turns
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+CONNECT = 10.0  # seconds until a host that says nothing is one that is not there
+TRIES_OF_LOGPROBS = 3  # answers without usable log-probabilities, and none with, until they are no longer asked for
+
+
+class ServerModel:
+    """A `ChatModel` on any server that speaks OpenAI's chat completions: vLLM, ollama, TGI, transformers serve, clouds.
+
+    Args:
+        model: as the server calls it.
+        base_url: of the API, mostly ending in /v1. A user and password in it are sent as such, its query too; neither
+            is shown anywhere.
+        api_key: else $SYMBAL_API_KEY, else $OPENAI_API_KEY, else "none", which local servers take.
+        concurrency: most requests in flight at once; an overloaded server gets fewer, down to one.
+        timeout: seconds until a request has failed.
+        retries: further tries of a request that failed for a reason that may pass.
+        backoff: seconds before the first of them, twice as many before each further one.
+        revision: of the weights, where known.
+        extra_body: more fields for each request, such as {"chat_template_kwargs": {"enable_thinking": False}}.
+
+    Raises:
+        ValueError: an argument out of its range.
+        MissingModel: the `openai` package is not installed.
+    """
+
+    def __init__(
+        self, model: str, *, base_url: str, api_key: str | None = None, concurrency: int = 32, timeout: float = 120,
+        retries: int = 6, backoff: float = 0.5, revision: str = "", extra_body: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        parts = urlsplit(base_url)
+        self.url = bare(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts):
+            shown = "" if "@" in base_url else f" {self.url!r}"
+            raise ValueError(
+                f"base_url{shown} is no address; give one such as http://localhost:8000/v1, with a password's special "
+                "characters as %XX."
+            )
+        if concurrency < 1 or retries < 0 or timeout <= 0 or backoff < 0:
+            raise ValueError(
+                f"concurrency={concurrency}, retries={retries}, timeout={timeout}, backoff={backoff}; least are "
+                "1 request, 0 retries, more than 0 seconds, 0 seconds."
+            )
+        if find_spec("openai") is None:
+            from symbal_hf.core.errors import MissingModel
+
+            raise MissingModel("the client of chat servers is not installed; run `pip install 'symbal-hf[serve]'`.")
+        self.name, self.revision = f"openai:{self.url}#{model}", revision
+        self.concurrency, self.timeout, self.retries, self.backoff = concurrency, timeout, retries, backoff
+        self._model, self._extra = model, dict(extra_body or {})
+        named = (os.environ.get(name) for name in ("SYMBAL_API_KEY", "OPENAI_API_KEY"))
+        self._key = (api_key or next(filter(None, named), "")).strip() or "none"
+        self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self._login = (unquote(parts.username or ""), unquote(parts.password or "")) if parts.username else None
+        self._dialect = Dialect()
+        self._usable = self._unusable = 0  # answers with log-probabilities and without, where they were asked for
+
+    def __repr__(self) -> str:
+        return f"ServerModel({self.name!r})"
+
+    @property
+    def settings(self) -> str:
+        """Changes with `extra_body`, without showing it."""
+        text = json.dumps(self._extra, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16] if self._extra else ""
+
+    def generate(
+        self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
+    ) -> Iterator[tuple[int, Answer]]:
+        """Text for each conversation, as it comes; a failure is an `Answer` with an error, never an exception."""
+
+        def options(dialect: Dialect) -> dict[str, Any]:
+            return {dialect.limit: max_new_tokens, "temperature": temperature, "seed": seed}
+
+        async def one(run: Run, conversation: Messages) -> Answer:
+            reply, _ = await self._exchange(run, conversation, options, replace(self._dialect, top=0))
+            return _failed(reply) if isinstance(reply, Problem) else Answer(text=reply.text)
+
+        return self._answers(conversations, one)
+
+    def probability_of_yes(self, conversations: Sequence[Messages]) -> Iterator[tuple[int, Answer]]:
+        """For each conversation P("1") / (P("1") + P("0")), or 1 or 0 by the digit where a server tells no more."""
+        return self._answers(conversations, self._yes)
+
+    async def _yes(self, run: Run, conversation: Messages) -> Answer:
+        def options(dialect: Dialect) -> dict[str, Any]:
+            more = {"logprobs": True, "top_logprobs": dialect.top} if dialect.top else {}
+            # Without alternatives a few tokens, since the first one of "10" may be "1".
+            return {dialect.limit: 1 if dialect.top else 4, "temperature": 0.0, "seed": 0, **more}
+
+        reply, dialect = await self._exchange(run, conversation, options, self._dialect)
+        if isinstance(reply, Reply) and dialect.top:
+            try:
+                yes = odds(reply)
+                self._usable += 1
+                return Answer(text=reply.text, yes=yes)
+            except ValueError:
+                self._unusable += 1
+            reply, dialect = await self._exchange(run, conversation, options, replace(dialect, top=0))
+            if self._unusable >= TRIES_OF_LOGPROBS and not self._usable:
+                self._dialect = replace(self._dialect, top=0)
+        return _failed(reply) if isinstance(reply, Problem) else Answer(text=reply.text, yes=strict_digit(reply.text))
+
+    async def _exchange(
+        self, run: Run, conversation: Messages, options: Callable[[Dialect], dict[str, Any]], dialect: Dialect
+    ) -> tuple[Reply | Problem, Dialect]:
+        """One reply, or why there is none after all retries; and how the server was asked in the end."""
+        try:
+            messages: Any = turns(conversation)
+        except (OSError, SyntaxError, ValueError):
+            return Problem("final", "an image cannot be read"), dialect
+        first, tries = dialect, 0
+        while run.hopeless is None:
+            async with run.throttle as flight:
+                if run.hopeless is not None:
+                    break
+                found = await self._send(run.client, {"messages": messages, **options(dialect)})
+                flight.landed(found)
+            if isinstance(found, Reply):
+                run.succeeded()
+                if dialect.limit != first.limit:
+                    self._dialect = replace(self._dialect, limit=dialect.limit)
+                if dialect.top != first.top:
+                    self._dialect = replace(self._dialect, top=dialect.top)
+                return found, dialect
+            if found.rejected and (other := dialect.without(found.rejected)):
+                dialect = other
+            elif found.cause in ("final", "refused") or tries >= run.patience(self.retries):
+                run.gave_up(found)
+                return found, dialect
+            else:
+                tries += 1
+                await run.pause(run.backoff(tries))  # and the gate stays shut for as long as the server said
+        return run.hopeless, dialect
+
+    async def _send(self, client: AsyncOpenAI, body: dict[str, Any]) -> Reply | Problem:
+        import openai
+
+        try:
+            # The call for any endpoint: `chat.completions.create` would check each part of the body for 0.5 ms more.
+            whole = {"model": self._model, **body, **self._extra}
+            async with asyncio.timeout(self.timeout + CONNECT):  # the client's own one is for each piece of an answer
+                return read(await client.post("/chat/completions", body=whole, cast_to=object))
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            return GARBLED
+        except (openai.APIConnectionError, TimeoutError) as error:
+            late = isinstance(error, openai.APITimeoutError | TimeoutError)
+            if late and type(error.__cause__).__name__ != "ConnectTimeout":
+                return Problem("broken", f"the server gave no answer within {self.timeout:g} seconds")
+            return Problem("connection", f"the connection to {self.url} failed")
+        except openai.APIStatusError as error:
+            return refusal(error.status_code, error.body, error.response.headers)
+
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI, Timeout
+
+        _keep_quiet()
+        return AsyncOpenAI(
+            base_url=self.url, api_key=self._key, max_retries=0, default_query=self._query or None,
+            default_headers={"Authorization": _basic(*self._login)} if self._login else None,
+            timeout=Timeout(self.timeout, connect=min(CONNECT, self.timeout)),
+        )  # fmt: skip
+
+    def _answers(
+        self, conversations: Sequence[Messages], one: Callable[[Run, Messages], Awaitable[Answer]]
+    ) -> Iterator[tuple[int, Answer]]:
+        """Answers as they come from a loop in a thread; closing the iterator cancels what is under way."""
+        arrived: queue.SimpleQueue[tuple[int, Answer] | Exception | None] = queue.SimpleQueue()
+        todo = iter(by_image(conversations))
+
+        async def worker(run: Run) -> None:
+            for place in todo:
+                try:
+                    answer = await one(run, conversations[place])
+                except Exception as error:  # whatever a server or a library thinks up, the other questions go on
+                    answer = Answer(error=f"the client failed ({type(error).__name__}).")
+                arrived.put((place, answer))
+
+        async def work() -> None:
+            async with self._client() as client, asyncio.TaskGroup() as group:
+                run = Run(client, self.url, most=self.concurrency, backoff=self.backoff)
+                for _ in range(min(self.concurrency, len(conversations))):
+                    group.create_task(worker(run))
+
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(work())
+
+        def background() -> None:
+            try:
+                loop.run_until_complete(task)
+            except asyncio.CancelledError:
+                pass
+            except Exception as error:
+                arrived.put(error)
+            finally:
+                loop.close()
+                arrived.put(None)
+
+        thread = threading.Thread(target=background, name="symbal-chat", daemon=True)
+        thread.start()
+        try:
+            while (item := _next(arrived)) is not None:
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+        finally:
+            with suppress(RuntimeError):  # the loop has closed
+                loop.call_soon_threadsafe(task.cancel)
+            thread.join()
+
+
+def by_image(conversations: Sequence[Messages]) -> list[int]:
+    """All places, those with the same images one after the other: a server's prefix cache then holds the image."""
+    groups: dict[tuple[bytes, ...], list[int]] = {}
+    for place, conversation in enumerate(conversations):
+        groups.setdefault(tuple(image for message in conversation for image in message.images), []).append(place)
+    return [place for group in groups.values() for place in group]
+
+
+class _Discreet(logging.Filter):
+    """Keeps out of logs what the libraries under us may write there: questions, and passwords in addresses."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """False for records that hold a request; addresses in the others lose what may be secret."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(bare(str(a)) if "://" in str(a) else a for a in record.args)
+        return not str(record.msg).startswith("Request options")
+
+
+DISCREET = _Discreet()
+
+
+def _keep_quiet() -> None:
+    for name in ("openai._base_client", "httpx", "httpx2"):
+        logging.getLogger(name).addFilter(DISCREET)
+
+
+def _has_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+
+
+def _failed(problem: Problem) -> Answer:
+    return Answer(error=f"{problem.reason}.", hopeless=problem.cause == "hopeless")
+
+
+def _basic(user: str, password: str) -> str:
+    from base64 import b64encode
+
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _next(arrived: queue.SimpleQueue[Any]) -> Any:
+    while True:  # a wait without end would not hear Ctrl-C everywhere
+        with suppress(queue.Empty):
+            return arrived.get(timeout=1)

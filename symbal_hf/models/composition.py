@@ -1,0 +1,179 @@
+"""A composition names every part of the system, and a preset names a composition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from symbal_hf.core.errors import BadData
+
+ScorerKind = Literal["embedding", "text-only", "vision-language", "object"]
+SummarizerKind = Literal["phrases", "text-only", "vision-language", "object"]
+SCORERS: tuple[ScorerKind, ...] = get_args(ScorerKind)
+SUMMARIZERS: tuple[SummarizerKind, ...] = get_args(SummarizerKind)
+LITE_SCORERS = ("auto", "embedding", "reference", "objects")
+CHATS = ("hf", "openai", "file", "object")
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The parts of one system, each by name (paper section 4, appendix A).
+
+    Attributes:
+        text_encoder: of facts, such as "st:Qwen/Qwen3-Embedding-8B"; see `symbal_hf.models.encoders.load`.
+        image_encoder: of images.
+        scorer_1: alignment of facts in stage 1: "embedding[:ENCODER]", "text-only[:CHAT]" or "vision-language[:CHAT]".
+        scorer_2: the same in stage 2.
+        summarizer_1: names t: "phrases" (no language model), "text-only[:CHAT]" or "vision-language[:CHAT]".
+        summarizer_2: names v.
+        captioner: captions of images where no references are: a CHAT model, "file:captions.jsonl", or None.
+        chat: the CHAT model of every scorer and summarizer that names none: "hf:MODEL[@revision]" (in process) or
+            "openai:URL#MODEL" (a server).
+
+    "object:NAME" stands for a part that the caller gave as an object; see `symbal_hf.models.parts.named`.
+    """
+
+    text_encoder: str = "lite"
+    image_encoder: str = "lite"
+    scorer_1: str = "vision-language"
+    scorer_2: str = "vision-language"
+    summarizer_1: str = "phrases"
+    summarizer_2: str = "phrases"
+    captioner: str | None = None
+    chat: str | None = None
+
+    def __post_init__(self) -> None:
+        for part in ("scorer_1", "scorer_2"):
+            kind, _ = split_part(getattr(self, part))
+            if kind not in SCORERS:
+                raise BadData(f"{part}={getattr(self, part)!r}; a scorer is one of {', '.join(SCORERS)}.")
+        for part in ("summarizer_1", "summarizer_2"):
+            kind, _ = split_part(getattr(self, part))
+            if kind not in SUMMARIZERS:
+                raise BadData(f"{part}={getattr(self, part)!r}; a summarizer is one of {', '.join(SUMMARIZERS)}.")
+        if self.summarizer_1.startswith("vision-language"):
+            raise BadData("summarizer_1='vision-language'; facts are text, so t is named by phrases or text-only.")
+        for part in ("scorer_1", "scorer_2", "summarizer_1", "summarizer_2"):
+            kind, model = split_part(getattr(self, part))
+            if kind in ("text-only", "vision-language") and model is None and self.chat is None:
+                raise BadData(f"{part}={getattr(self, part)!r} asks a chat model; name it there or with chat.")
+        for part in ("chat", "captioner"):
+            spec = getattr(self, part)
+            if spec is not None and (spec.partition(":")[0] not in CHATS or (part == "chat" and spec[:5] == "file:")):
+                raise BadData(
+                    f"{part}={spec!r}; give hf:MODEL or openai:URL#MODEL"
+                    + (", or file:captions.jsonl." if part == "captioner" else ".")
+                )
+
+    def chat_of(self, part: str) -> str | None:
+        """The chat model that scorer or summarizer `part` asks, or None where it asks none."""
+        kind, model = split_part(getattr(self, part))
+        return (model or self.chat) if kind in ("text-only", "vision-language") else None
+
+    def with_parts(self, **parts: str | None) -> Composition:
+        """The composition with other parts; None leaves a part as it is."""
+        known = {f.name for f in fields(self)}
+        if strange := sorted(parts.keys() - known):
+            raise BadData(f"no part {strange[0]!r}; the parts are {', '.join(sorted(known))}.")
+        return Composition(**{**asdict(self), **{k: v for k, v in parts.items() if v is not None}})
+
+
+def both_stages(scorer: Any, summarizer: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The scorer of the lite preset, and all parts of `given`, a scorer or summarizer for both stages spread over them.
+
+    "auto", "objects", "reference" and "embedding" are the lite preset's; any other scorer is one of a composition.
+    """
+    lite = scorer if isinstance(scorer, str) and scorer in LITE_SCORERS else "auto"
+    every = {"scorer": None if lite is scorer else scorer, "summarizer": summarizer}
+    names = [f.name for f in fields(Composition)]
+    parts = {name: given[name] if given.get(name) is not None else every.get(name.rstrip("_12")) for name in names}
+    if isinstance(summarizer, str) and summarizer.startswith("vision-language") and given.get("summarizer_1") is None:
+        parts["summarizer_1"] = summarizer.replace("vision-language", "text-only", 1)  # facts are text
+    return lite, parts
+
+
+def split_part(spec: str) -> tuple[str, str | None]:
+    """The kind and the model: vision-language:hf:MODEL has the model hf:MODEL, phrases has none."""
+    kind, _, model = spec.partition(":")
+    return kind, model or None
+
+
+@dataclass(frozen=True)
+class Model:
+    """What one model of a preset needs.
+
+    Attributes:
+        name: Hub id, or architecture/weights of open_clip.
+        gpu_gb: memory with room to work, in bfloat16.
+        disk_gb: size of the download.
+        licence: and "gated" where one has to ask.
+        parameters_b: billions of parameters of a chat model.
+        serve: the line that serves it, in vLLM's own environment.
+        note: what else to know.
+    """
+
+    name: str
+    gpu_gb: float
+    disk_gb: float
+    licence: str
+    parameters_b: float | None = None
+    serve: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named composition, and what its models need."""
+
+    name: str
+    about: str
+    composition: Composition
+    models: tuple[Model, ...]
+
+
+def preset_names() -> tuple[str, ...]:
+    """The packaged presets besides "lite"."""
+    folder = resources.files("symbal_hf.models").joinpath("presets")
+    return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))
+
+
+def load_preset(name: str | Path) -> Preset:
+    """A packaged preset by name, or one from a YAML file of the same shape.
+
+    Raises:
+        BadData: no such preset, or a file of another shape.
+    """
+    import yaml
+
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise FileNotFoundError(f"no preset file {path}.")
+        text = path.read_text("utf-8")
+    elif name in preset_names():
+        text = resources.files("symbal_hf.models").joinpath(f"presets/{name}.yaml").read_text("utf-8")
+    else:
+        raise BadData(f"no preset {str(name)!r}; available: lite, {', '.join(preset_names())}, or a .yaml file.")
+    try:
+        data: Any = yaml.safe_load(text)
+        parts = {f.name for f in fields(Composition)}
+        if not isinstance(data, Mapping) or (strange := sorted(data.keys() - parts - {"about", "models"})):
+            raise BadData(f"preset {name}: unknown entry {strange[0] if isinstance(data, Mapping) else data!r}.")
+        models = tuple(Model(**model) for model in data.get("models", ()))
+        composition = Composition(**{k: v for k, v in data.items() if k in parts})
+    except (yaml.YAMLError, TypeError) as error:
+        raise BadData(f"preset {name} has another shape than the packaged ones: {error}.") from error
+    return Preset(path.stem if path.suffix else str(name), str(data.get("about", "")), composition, models)
+
+
+def choose_composition(preset: str | Path | Preset, **parts: str | None) -> Composition | None:
+    """The composition of `preset` with other parts where given; None for the lite preset as it ships."""
+    given = {name: value for name, value in parts.items() if value is not None}
+    if isinstance(preset, Preset):
+        return preset.composition.with_parts(**given)
+    if preset == "lite":
+        return Composition(**given) if given else None
+    return load_preset(preset).composition.with_parts(**given)

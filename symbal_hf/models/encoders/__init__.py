@@ -1,0 +1,1 @@
+"""Encoders of texts and images, and embedding by any number of processes."""

@@ -1,0 +1,253 @@
+"""What encoders of any library share: which weights they have, where they run, and how much fits at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.core.errors import MissingModel
+
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T")
+# Repositories that hand out weights to who accepted their terms, by how their names begin.
+GATED = (
+    "google/medsiglip", "facebook/dinov3", "google/medgemma-", "meta-llama/Llama-3.2-11B-Vision-Instruct",
+    "meta-llama/Llama-3.3-70B-Instruct", "microsoft/maira-2", "CohereLabs/aya-vision-8b",
+)  # fmt: skip
+PARTS = (".json", ".safetensors", ".txt", ".model")  # files of a model's folder that change its vectors
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model's files are.
+
+    Attributes:
+        name: the spec that was asked for, with the commit that was found: it can be given again.
+        model: a folder, or a model of the Hub.
+        revision: the commit; "" for a folder.
+        file: the file that was looked for.
+    """
+
+    name: str
+    model: str
+    revision: str
+    file: Path
+
+    @cached_property
+    def version(self) -> str:
+        """Changes with the files: the commit, or a digest of everything in the folder that matters."""
+        if self.revision:
+            return self.revision
+        digest = hashlib.sha256()
+        folder = Path(self.model)
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in PARTS):
+            with path.open("rb") as file:
+                digest.update(f"{path.relative_to(folder)}:".encode())
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
+
+
+def find(kind: str, model: str, file: str, *, name: str = "") -> Source:
+    """The model's `file`, from its folder or the Hub.
+
+    Args:
+        kind: what the spec begins with.
+        model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
+        file: path inside the folder or repository.
+        name: what to call the model instead of `model`, without a revision.
+
+    Raises:
+        MissingModel: the file is neither on this machine nor reachable.
+        ValueError: `model` is no folder and no name that the Hub could have.
+    """
+    folder = Path(model)
+    if folder.is_dir():
+        if not (folder / file).is_file():
+            raise MissingModel(f"{kind}:{name or model} cannot be loaded: the folder {model} holds no {file}.")
+        return Source(f"{kind}:{name or model}", model, "", folder / file)
+    model, _, revision = model.partition("@")
+    if Path(model).is_dir():
+        raise ValueError(f"{model} is a folder, which has no revision {revision!r}; leave out '@{revision}'.")
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HFValidationError
+
+    called = f"{kind}:{name or model}"
+    try:
+        path = Path(hf_hub_download(model, file, revision=revision or None))
+    except HFValidationError as error:
+        raise ValueError(
+            f"{called!r} cannot be loaded: {model!r} is neither a folder nor the name of a model on the Hub, such as "
+            "'openai/clip-vit-base-patch32'."
+        ) from error
+    except Exception as error:  # the Hub client raises a dozen kinds of network and cache errors
+        raise missing(called, model, error, revision=revision) from error
+    commit = path.parents[len(Path(file).parts) - 1].name
+    return Source(f"{called}@{commit}", model, commit, path)
+
+
+def missing(name: str, model: str, error: Exception, *, revision: str = "") -> MissingModel:
+    """One sentence on how to get `model` of the Hub."""
+    from huggingface_hub.errors import GatedRepoError
+
+    fetch = f"hf download {model}" + (f" --revision {revision}" if revision else "")
+    gate = ""
+    if model.startswith(GATED) or isinstance(error, GatedRepoError):
+        gate = f" after accepting its licence at https://huggingface.co/{model}"
+    return MissingModel(
+        f"{name} is not on this machine and could not be loaded from the Hub ({type(error).__name__}); run "
+        f"`{fetch}`{gate}, or name a folder that holds it."
+    )
+
+
+@contextmanager
+def loading(source: Source) -> Iterator[None]:
+    """Turns what libraries raise while they load `source` into one sentence."""
+    try:
+        yield
+    except ImportError as error:
+        needed = "sentencepiece protobuf" if "sentencepiece" in str(error).lower() else str(error.name or error)
+        raise MissingModel(f"{source.name} needs a package that is missing; run `pip install {needed}`.") from error
+    except Exception as error:
+        if not isinstance(error, OSError) and not type(error).__module__.startswith("httpx"):
+            raise
+        if source.revision:
+            raise missing(source.name, source.model, error, revision=source.revision) from error
+        reason = str(error).strip().split("\n")[0].rstrip(".")
+        raise MissingModel(f"{source.name} cannot be loaded from its folder: {reason}.") from error
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a model runs and in which numbers."""
+
+    device: str
+    dtype: torch.dtype
+    device_map: str | None = None
+
+    def model_options(self) -> dict[str, Any]:
+        """Keyword arguments of `from_pretrained`."""
+        options: dict[str, Any] = {"dtype": self.dtype, "use_safetensors": True}
+        return options | ({"device_map": self.device_map} if self.device_map else {})
+
+
+def choose_place(device: str = "auto", dtype: str = "auto", device_map: str | None = None) -> Place:
+    """The place that "auto" stands for: cuda, else mps, else cpu; bfloat16 on a GPU that has it, else float32.
+
+    Raises:
+        ValueError: an unknown dtype, or a device that is not there.
+    """
+    import torch
+
+    if dtype not in ("auto", *DTYPES):
+        raise ValueError(f"no dtype {dtype!r}; available: 'auto', 'float32', 'bfloat16', 'float16'.")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:
+        raise ValueError(f"no device {device!r} on this machine; use 'auto' or 'cpu'.") from error
+    if dtype == "auto":
+        half = device.startswith("cuda") and torch.cuda.is_bf16_supported()
+        dtype = "bfloat16" if half else "float32"
+    return Place(device, getattr(torch, dtype), device_map)
+
+
+def fingerprint(*parts: object) -> str:
+    """16 hexadecimal digits of everything that vectors depend on."""
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+class Batches:
+    """Runs work in pieces that fit in memory: a piece that does not is halved, and the size that fits is kept."""
+
+    def __init__(self, size: int, name: str) -> None:
+        """`size` is tried first; `name` is whose work it is."""
+        if size < 1:
+            raise ValueError(f"batch_size={size} leaves nothing to do at once; give at least 1.")
+        self.size, self.name = size, name
+
+    def run(
+        self, items: Sequence[T], work: Callable[[Sequence[T]], NDArray[np.float32]], dim: int
+    ) -> NDArray[np.float32]:
+        """(N, `dim`) float32: `work` of N items, in their order.
+
+        Raises:
+            MemoryError: a single item does not fit.
+        """
+        out, start = np.empty((len(items), dim), np.float32), 0
+        while start < len(items):
+            part = items[start : start + self.size]
+            done = self._attempt(part, work)
+            if done is None:
+                self.size = len(part) // 2
+                continue
+            out[start : start + len(part)] = done
+            start += len(part)
+        return out
+
+    def run_by_length(
+        self, texts: Sequence[str], work: Callable[[Sequence[str]], NDArray[np.float32]], dim: int
+    ) -> NDArray[np.float32]:
+        """`run` on texts of like length together, so that little is padded; rows are in the order of `texts`."""
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        out = np.empty((len(texts), dim), np.float32)
+        out[order] = self.run([texts[i] for i in order], work, dim)
+        return out
+
+    def _attempt(
+        self, part: Sequence[T], work: Callable[[Sequence[T]], NDArray[np.float32]]
+    ) -> NDArray[np.float32] | None:
+        """The work done, or None where `part` is too large."""
+        from accelerate.utils.memory import clear_device_cache
+
+        try:
+            return work(part)
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+            if len(part) == 1:
+                raise MemoryError(
+                    f"{self.name} does not fit in memory with one input at a time; use a smaller model, "
+                    "dtype='bfloat16', another device or (transformers models) device_map='auto'."
+                ) from error
+        # Only here is the traceback, which holds on to the tensors of the failed attempt, gone.
+        clear_device_cache(garbage_collection=True)
+        return None
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    import torch
+    from accelerate.utils.memory import should_reduce_batch_size
+
+    return (
+        isinstance(error, torch.OutOfMemoryError)
+        or "out of memory" in str(error).lower()
+        or should_reduce_batch_size(error)
+    )
+
+
+def unit(features: Any, name: str) -> NDArray[np.float32]:
+    """(B, D) float32 unit vectors of a model's features: a tensor, or an output that has a `pooler_output`.
+
+    Raises:
+        ValueError: features of another shape, or not finite.
+    """
+    import torch
+
+    vectors = getattr(features, "pooler_output", features)
+    if not isinstance(vectors, torch.Tensor) or vectors.ndim != 2:
+        raise ValueError(f"{name} gives no single vector for each input and so cannot be used as an encoder.")
+    if not torch.isfinite(vectors).all():
+        raise ValueError(f"{name} gives infinite or undefined values in {vectors.dtype}; use dtype='float32'.")
+    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()

@@ -1,0 +1,316 @@
+"""The models of a composition, each loaded once when it is first asked, whatever number of parts it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.store import Store
+from symbal_hf.models.chat.asking import Asking, Ledger, ask
+from symbal_hf.models.chat.prompting import PromptName, Prompts
+from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
+from symbal_hf.models.composition import CHATS, Composition, split_part
+from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
+
+if TYPE_CHECKING:
+    from symbal_hf.data.table import Images
+    from symbal_hf.models.encoders.load import JointEncoder
+
+
+class Encoded(Protocol):
+    """Encoded images by row; `encoded` raises OSError or ValueError for one that cannot be read."""
+
+    def encoded(self, row: int) -> bytes:
+        """The file's bytes."""
+        ...
+
+
+AT_ONCE = 1024  # questions whose images are in memory together
+AT_ONCE_BYTES = 2**28  # of these images, however few they are then
+
+
+@dataclass
+class Parts:
+    """What a composed audit works with.
+
+    Attributes:
+        composition: which models.
+        store: where vectors and answers are kept.
+        prompts: what chat models are asked.
+        ledger: who was asked how much.
+        objects: models given as objects, by spec, and functions by the part that they play (see `named`); other
+            models are loaded by their specs.
+        concurrency: questions in flight to one server.
+        members: of a cluster that a summarizer looks at, at most; more change the most frequent names no further.
+        device: where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps".
+        dtype: their numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
+        device_map: "auto" spreads a model that fits no single GPU over all of them.
+        devices: processes that embed on this machine, of one GPU each where the encoder is on one.
+        num_nodes: machines that a launcher has started this program on; see
+            `symbal_hf.models.encoders.embedding.embed`.
+        strategy: "auto" shares the work with all processes of a launcher, which must then all do the same.
+        progress: wraps long loops.
+    """
+
+    composition: Composition
+    store: Store
+    prompts: Prompts = field(default_factory=Prompts)
+    ledger: Ledger = field(default_factory=Ledger)
+    objects: dict[str, Any] = field(default_factory=dict)
+    concurrency: int = 32
+    members: int = 60
+    device: str = "auto"
+    dtype: str = "auto"
+    device_map: str | None = None
+    devices: int = 1
+    num_nodes: int = 1
+    strategy: str | None = None
+    progress: Progress = quiet
+
+    def chat(self, spec: str) -> ChatModel:
+        """The chat model of this spec."""
+        if spec not in self.objects:
+            self.objects[spec] = load_chat(
+                spec, concurrency=self.concurrency, device=self.device, dtype=self.dtype, device_map=self.device_map
+            )
+        return self.objects[spec]
+
+    def function(self, part: str) -> Any:
+        """The caller's function that plays scorer or summarizer `part`."""
+        if part not in self.objects:
+            raise BadData(f"{part}={getattr(self.composition, part)!r} was a function of the caller's; give it again.")
+        return self.objects[part]
+
+    def ask(
+        self,
+        spec: str,
+        prompt: PromptName,
+        values: Sequence[Mapping[str, Any]],
+        *,
+        images: Encoded | None = None,
+        rows: Sequence[int] | NDArray[np.int64] | None = None,
+        kind: Asking,
+        max_new_tokens: int = 256,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> list[Answer]:
+        """The answers of model `spec` to a prompt, one for each of `values`, about the images of `rows` where given.
+
+        Images are read some hundred at a time, so that no more of them are held. A captioner that takes no words is
+        shown the image alone.
+        """
+        model, told = self.chat(spec), self.prompts.hash(prompt)
+        wordless = kind == "text" and getattr(model, "wordless", False)
+        answers: list[Answer] = [Answer(error="no such image")] * len(values)
+        # All questions about one image come together: a server keeps what it made of it.
+        order = list(range(len(values))) if rows is None else sorted(range(len(values)), key=lambda i: int(rows[i]))
+        left, answered = iter(order), False
+        while True:
+            part, conversations, size = [], [], 0
+            seen: dict[int, bytes | str] = {}
+            for i in left:
+                shown: tuple[bytes, ...] = ()
+                if images is not None and rows is not None:
+                    row = int(rows[i])
+                    if row not in seen:
+                        seen[row] = _read(images, row)
+                        size += len(seen[row])
+                    file = seen[row]
+                    if isinstance(file, str):
+                        answers[i] = Answer(error=file)
+                        continue
+                    shown = (file,)
+                part.append(i)
+                text = "" if wordless else self.prompts.render(prompt, **values[i])
+                conversations.append((Message(text, images=shown),))
+                if len(part) == AT_ONCE or size > AT_ONCE_BYTES:
+                    break
+            if not part:
+                return answers
+            label = prompt.replace("_", " ")
+            found = ask(
+                model, conversations, kind=kind, prompt_hash="" if wordless else told, store=self.store,
+                ledger=self.ledger, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
+                progress=partial(_labelled, self.progress, label), answers_before=answered,
+            )  # fmt: skip
+            for i, answer in zip(part, found, strict=True):
+                answers[i] = answer
+                answered = answered or answer.text is not None
+
+    def text_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(T, D) unit vectors of texts by the composition's text encoder."""
+        return embed_texts(texts, self._text_encoder, **self.shared)
+
+    def image_vectors(self, images: Images) -> tuple[NDArray[np.float32], dict[int, str]]:
+        """(N, D) unit vectors of images by the composition's image encoder, and why some could not be read."""
+        return embed_images(images, self._image_encoder, **self.shared)
+
+    def phrase_vectors(self, phrases: Sequence[str]) -> NDArray[np.float32]:
+        """(T, 384) unit vectors of short phrases, always by the small text encoder.
+
+        "Same thing" begins at a cosine that differs from encoder to encoder; it is known for this one.
+        """
+        from symbal_hf.models.encoders.lite import MiniLM
+
+        return embed_texts(phrases, MiniLM(), **self.shared)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """How this audit embeds, as keywords of `embed_texts` and `embed_images`."""
+        return {
+            "store": self.store, "progress": self.progress, "devices": self.devices, "num_nodes": self.num_nodes,
+            "strategy": self.strategy,
+        }  # fmt: skip
+
+    def joint(self, part: str) -> JointEncoder:
+        """The encoder of images and texts that scorer `part` compares them by."""
+        from symbal_hf.models.encoders.load import load_joint_encoder
+
+        kind, spec = split_part(getattr(self.composition, part))
+        spec = (spec if kind == "embedding" else None) or self.composition.image_encoder
+        if spec not in self._joint:
+            self._joint[spec] = self.objects.get(spec) or load_joint_encoder(spec, **self._place(spec))
+        return self._joint[spec]
+
+    @cached_property
+    def _joint(self) -> dict[str, JointEncoder]:
+        return {}
+
+    @cached_property
+    def _text_encoder(self) -> Any:
+        from symbal_hf.models.encoders.load import load_text_encoder
+
+        spec = self.composition.text_encoder
+        return self.objects.get(spec) or load_text_encoder(spec, **self._place(spec))
+
+    @cached_property
+    def _image_encoder(self) -> Any:
+        from symbal_hf.models.encoders.load import load_image_encoder
+
+        spec = self.composition.image_encoder
+        return self.objects.get(spec) or load_image_encoder(spec, **self._place(spec))
+
+    def _place(self, spec: str) -> dict[str, Any]:
+        """Where this encoder runs: the lite ones stay on the CPU, and only transformers' own can be spread."""
+        if spec.startswith("lite"):
+            return {}
+        spread = self.device_map if spec.startswith("transformers:") else None
+        return {"device": self.device, "dtype": self.dtype, "device_map": spread}
+
+    def provenance(self) -> dict[str, Any]:
+        """Names, revisions and prompt hashes of everything, and how much was asked; no text, image or key."""
+        used = {name: self.prompts.hash(name) for name in sorted(self._asked)}
+        return {"composition": without_passwords(asdict(self.composition)), "prompts": used, **self.ledger.as_dict()}
+
+    @property
+    def _asked(self) -> list[PromptName]:
+        from symbal_hf.models.chat.prompting import PROMPTS
+
+        hashes = {one for group in self.ledger.prompts.values() for one in group}
+        return [name for name in PROMPTS if self.prompts.hash(name) in hashes]
+
+
+def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, Any]]:
+    """Parts of which some are objects: what a `Composition` calls each, and the objects as `Parts.objects` has them.
+
+    Args:
+        given: part -> spec, object or None. A chat model (`symbal_hf.models.chat.protocol.ChatModel`) may be any part
+            but an encoder;
+            as a scorer it looks at images, as the first summarizer it reads, as the second it looks. An encoder
+            (`symbal_hf.models.encoders.load`) may be an encoder, or a scorer if it joins images and texts. A function
+            may be a
+            scorer, `f(images, facts)` -> alignment of each pair in [0, 1] or None, or a summarizer, `f(texts)` ->
+            names of what they share, best first.
+
+    Raises:
+        BadData: an object that cannot play its part.
+    """
+    specs: dict[str, str | None] = {}
+    objects: dict[str, Any] = {}
+    for part, value in given.items():
+        if value is None or isinstance(value, str):
+            specs[part] = value
+            continue
+        kind = _kind(part, value)
+        name = str(getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__))
+        if kind == "object":
+            specs[part], objects[part] = f"object:{name}", value
+            continue
+        if not part.endswith("_encoder") and kind != "embedding" and name.partition(":")[0] not in CHATS:
+            name = f"object:{name}"
+        specs[part], objects[name] = (f"{kind}:{name}" if kind else name), value
+    return specs, objects
+
+
+def _kind(part: str, value: Any) -> str:
+    """What goes before the name of this object in the spec of `part`; raises where it cannot play it."""
+    role = part.rstrip("_12")
+    chat = hasattr(value, "generate") and hasattr(value, "probability_of_yes")
+    sees, reads = hasattr(value, "encode_pixels"), hasattr(value, "encode")
+    if role in ("scorer", "summarizer") and chat:
+        return "text-only" if part == "summarizer_1" else "vision-language"
+    if role == "scorer" and sees and reads:
+        return "embedding"
+    if (role in ("chat", "captioner") and chat) or (part == "text_encoder" and reads) or (
+        part == "image_encoder" and sees
+    ):  # fmt: skip
+        return ""
+    if role in ("scorer", "summarizer") and callable(value):
+        return "object"
+    able = {"scorer": "a chat model, an encoder of images and texts, or a function of (images, facts)",
+            "summarizer": "a chat model or a function of texts"}  # fmt: skip
+    need = able.get(role, "an encoder with encode or encode_pixels" if "encoder" in part else "a chat model")
+    raise BadData(f"{part}={type(value).__name__} object; give a name, or {need}.")
+
+
+def load_chat(
+    spec: str, *, concurrency: int = 32, batch_size: int = 8, device: str = "auto", dtype: str = "auto",
+    device_map: str | None = None,
+) -> ChatModel:  # fmt: skip
+    """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server.
+
+    Raises:
+        BadData: a spec of neither form.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind == "hf" and rest:
+        from symbal_hf.models.chat.local import LocalModel
+
+        model, _, revision = rest.partition("@")
+        return LocalModel(
+            model, revision=revision or None, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
+        )
+    if kind == "openai" and "#" in rest:
+        from symbal_hf.models.chat.server import ServerModel
+
+        url, _, model = rest.rpartition("#")
+        if url and model:
+            return ServerModel(model, base_url=url, concurrency=concurrency)
+    if kind == "object":
+        raise BadData(f"chat model {spec!r} was an object of the caller's; give it again.")
+    raise BadData(f"chat model {spec!r}; give hf:MODEL[@revision] or openai:http://HOST:PORT/v1#MODEL.")
+
+
+def _read(images: Encoded, row: int) -> bytes | str:
+    """The image's file, or why it cannot be read."""
+    try:
+        return images.encoded(row)
+    except (OSError, ValueError) as error:
+        return f"its image cannot be read ({error})"
+
+
+def _labelled(progress: Progress, label: str, items: Any, _: str, total: int) -> Any:
+    return progress(items, label, total)
+
+
+def without_passwords(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Specs without user names and passwords in their addresses."""
+    import re
+
+    return {k: re.sub(r"//[^/@#\s]*@", "//", v) if isinstance(v, str) else v for k, v in parts.items()}

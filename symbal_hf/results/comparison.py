@@ -1,0 +1,281 @@
+"""What a comparison of two audits says, and the files that it is written to."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.files import write_whole
+from symbal_hf.results.findings import Finding, Verdict
+
+Change = Literal["gone", "less", "same", "more", "new", "not measured"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+SAME = (
+    '"Same" says that no difference is shown: its interval contains 0, or its p-value, corrected by Holm for all '
+    "findings compared, is 0.05 or more."
+)
+FILES = ("comparison.json", "comparison.csv", "comparison.md")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An error rate in B minus the same rate in A.
+
+    Attributes:
+        errors_a: of the `rows_a` rows that count in A; `errors_b` of `rows_b` likewise. Paired, they are the same rows.
+        errors_both: rows with the error in A and in B; None where rows are not paired.
+        difference: in [-1, 1], negative where B errs less, with its 95 % interval (Newcombe 1998).
+        p_value: two-sided and exact: McNemar's over the same rows, else Fisher's.
+    """
+
+    errors_a: int
+    rows_a: int
+    errors_b: int
+    rows_b: int
+    errors_both: int | None
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+    @property
+    def paired(self) -> bool:
+        """Whether the same rows were looked at in A and in B."""
+        return self.errors_both is not None
+
+    @property
+    def rate_a(self) -> float:
+        """Share in [0, 1]."""
+        return self.errors_a / max(self.rows_a, 1)
+
+    @property
+    def rate_b(self) -> float:
+        """Share in [0, 1]."""
+        return self.errors_b / max(self.rows_b, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes, the rates, and whether rows are paired."""
+        return {**asdict(self), "rate_a": self.rate_a, "rate_b": self.rate_b, "paired": self.paired}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One finding of A, of B or of both.
+
+    Attributes:
+        textual_error: t, as A calls it where A reports it, else as B does.
+        visual_feature: v likewise.
+        reported_a: A reports it; `reported_b` B does.
+        verdict: "gone" (less, and B makes it no longer), "less", "same" (no difference is shown), "more", "new" (more,
+            and A did not make it), or "not measured".
+        a: its statistics in A, or None; `b` in B. They have no examples and affected rows.
+        names_a: what else counts as t in A's captions; `names_b` in B's.
+        difference: of the error rates with v among images without t.
+        p_value_corrected: of the difference, by Holm for all findings compared.
+        reason: why it was not measured.
+    """
+
+    textual_error: str
+    visual_feature: str
+    reported_a: bool
+    reported_b: bool
+    verdict: Change
+    a: Finding | None
+    b: Finding | None
+    names_a: tuple[str, ...] = ()
+    names_b: tuple[str, ...] = ()
+    difference: Difference | None = None
+    p_value_corrected: float | None = None
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes, JSON-able."""
+        parts = {name: getattr(self, name) for name in ("a", "b", "difference")}
+        return {**asdict(self), **{name: part and part.to_dict() for name, part in parts.items()}}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two audits.
+
+    Attributes:
+        folder: where it lies, or None where it was in memory.
+        source: what was audited.
+        scorer: what captions were checked against.
+        verdict: of the audit; `findings` how many it reports.
+        rows: that were audited; `rows_skipped` were left out.
+        problem: why its rows could not be read and judged again; None where they were.
+    """
+
+    folder: str | None
+    source: str
+    scorer: str
+    verdict: Verdict
+    findings: int
+    rows: int
+    rows_skipped: int
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Whether the captions of B err less than those of A.
+
+    Attributes:
+        a: the audit from before; `b` the one from after.
+        findings: of both, those of A first.
+        overall: share of rows in which any of the findings that were measured on both sides is stated wrongly, with v
+            or without; None where it cannot be told.
+        paired: the rows of both are the same images, and are compared one by one.
+        rows_in_common: ids that are in both; None where rows could not be read again.
+        why_unpaired: why rows are not paired, where they are not.
+        match: who says that two names mean the same.
+        alpha: level of the verdicts.
+        notes: what makes the two audits differ besides their captions.
+    """
+
+    a: Side
+    b: Side
+    findings: tuple[Compared, ...]
+    overall: Difference | None
+    paired: bool
+    rows_in_common: int | None
+    why_unpaired: str | None
+    match: str
+    alpha: float
+    notes: tuple[str, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings have each verdict."""
+        count = Counter(found.verdict for found in self.findings)
+        return {change: count[change] for change in CHANGES}
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        if not self.findings:
+            return "Neither audit reports anything systematic, so there is nothing to compare."
+        counts = ", ".join(f"{n} {change}" for change, n in self.counts.items() if n)
+        total = len(self.findings)
+        out = f"Of {total} {'finding' if total == 1 else 'findings'} of A or B: {counts} in B"
+        if self.overall is not None:
+            d = self.overall
+            of = f"{d.rows_a:,} rows of both" if d.paired else f"{d.rows_a:,} and {d.rows_b:,} rows"
+            out += f"; captions with any of them: {d.rate_a:.1%} in A, {d.rate_b:.1%} in B"
+            out += f" (difference {_points(d)} points, {of})"
+        return f"{out}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of comparison.json."""
+        return {
+            **asdict(self), "sentence": self.sentence, "counts": self.counts,
+            "findings": [found.to_dict() for found in self.findings],
+            "overall": self.overall and self.overall.to_dict(),
+        }  # fmt: skip
+
+    def write(self, folder: str | Path) -> dict[str, Path]:
+        """Write comparison.json, comparison.csv and comparison.md into a new or empty folder, and return their paths.
+
+        Raises:
+            BadData: something is in the folder.
+        """
+        folder = check_new(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = io.StringIO(newline="")
+        rows = [_row(found) for found in self.findings]
+        writer = csv.DictWriter(text, list(_row(None)))
+        writer.writeheader()
+        writer.writerows(rows)
+        contents = (
+            json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n", text.getvalue(),
+            self.markdown(),
+        )  # fmt: skip
+        for name, content in zip(FILES, contents, strict=True):
+            write_whole(folder / name, content)
+        return {name.rpartition(".")[2]: folder / name for name in FILES}
+
+    def markdown(self) -> str:
+        """The page: the sentence, the table, and what to know about it."""
+        lines = ["# Comparison of two audits", "", self.sentence, ""]
+        for name, side in (("A", self.a), ("B", self.b)):
+            said = f"{side.findings} findings" if side.findings else "nothing systematic"
+            lines.append(
+                f"- {name}: {_cell(side.source)}, {side.rows:,} rows, {side.rows_skipped:,} left out, judged by "
+                f"{side.scorer}: {said}"
+            )
+        how = "the same images, paired by id" if self.paired else f"different rows ({_cell(self.why_unpaired or '')})"
+        lines += [f"- Rows: {how}", *(f"- {_cell(note)}" for note in self.notes), ""]
+        if self.findings:
+            heads = [
+                "captions wrongly say", "when the image shows", "in B", "A: with / without", "B: with / without",
+                "difference in points (95 %)", "p (Holm)",
+            ]  # fmt: skip
+            lines += [f"| {' | '.join(heads)} |", "|---|---|---|---:|---:|---:|---:|"]
+            lines += [f"| {' | '.join(map(_cell, cells(found)))} |" for found in self.findings]
+            lines += ["", SAME, ""] + [
+                f"- {_cell(f.textual_error)} with {_cell(f.visual_feature)} was not measured: {_cell(f.reason or '')}"
+                for f in self.findings
+                if f.verdict == "not measured"
+            ]
+        return "\n".join(lines).rstrip() + "\n"
+
+
+def check_new(folder: str | Path) -> Path:
+    """The folder, which does not exist or is empty.
+
+    Raises:
+        BadData: something is in it, or it is a file.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadData(f"{folder} is not empty, and a comparison overwrites nothing; name a new folder with --out.")
+    return folder
+
+
+def cells(found: Compared) -> tuple[str, ...]:
+    """The row of a finding in a table for people: t, v, verdict, rates in A, rates in B, difference, corrected p."""
+    d = found.difference
+    rates = [
+        "" if side is None else f"{side.error_rate_with:.1%} / {side.error_rate_without:.1%}"
+        for side in (found.a, found.b)
+    ]
+    return (
+        found.textual_error, found.visual_feature, found.verdict, *rates, "" if d is None else _points(d),
+        "" if found.p_value_corrected is None else f"{found.p_value_corrected:.1e}",
+    )  # fmt: skip
+
+
+def _points(d: Difference) -> str:
+    return f"{100 * d.difference:+.1f} [{100 * d.low:+.1f} to {100 * d.high:+.1f}]"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+
+
+def _row(found: Compared | None) -> dict[str, Any]:
+    """The row of a finding in comparison.csv; of none for its columns."""
+    out: dict[str, Any] = {}
+    for name in ("textual_error", "visual_feature", "verdict", "reported_a", "reported_b"):
+        out[name] = getattr(found, name, None)
+    for letter in "ab":
+        side: Finding | None = getattr(found, letter, None)
+        for name in (
+            "error_rate_with", "error_rate_without", "errors_with_feature", "rows_with_feature",
+            "errors_without_feature", "rows_without_feature",
+        ):  # fmt: skip
+            out[f"{name}_{letter}"] = getattr(side, name, None)
+    d = found and found.difference
+    for name in ("difference", "low", "high", "p_value", "paired", "errors_a", "rows_a", "errors_b", "rows_b"):
+        out[name if name not in ("errors_a", "rows_a", "errors_b", "rows_b") else f"compared_{name}"] = getattr(
+            d, name, None
+        )
+    return {**out, "p_value_corrected": found and found.p_value_corrected, "reason": found and found.reason}

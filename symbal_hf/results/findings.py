@@ -1,0 +1,212 @@
+"""What an audit says: the verdict, the findings with their statistics, and the files they are written to."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from symbal_hf.core.files import write_whole
+from symbal_hf.results.fact_map import FactMap, read_fact_map
+
+Verdict = Literal["systematic", "none"]
+CSV_COLUMNS = (
+    "textual_error", "visual_feature", "cramers_v", "risk_ratio", "risk_ratio_low", "risk_ratio_high", "p_value",
+    "p_value_corrected", "error_rate_with", "error_rate_without", "confirmed_share", "errors_with_feature",
+    "rows_with_feature", "errors_without_feature", "rows_without_feature",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A row that was left out, and why."""
+
+    row_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """One affected row: its caption, the sentence in it that states the error, and how well that fits the image.
+
+    `alignment` is in [0, 1], low is misaligned; None where the truth was given and nothing had to be judged.
+    """
+
+    row_id: str
+    caption: str
+    fact: str
+    alignment: float | None = None
+
+
+@dataclass(frozen=True)
+class Affected:
+    """One row whose caption states t wrongly.
+
+    Attributes:
+        row_id: its id.
+        sentences: the sentences of its caption that state t, as they were split (marks of markdown are dropped).
+        has_feature: the image shows v.
+        alignment: how well t fits the image, in [0, 1]; None where the truth was given.
+    """
+
+    row_id: str
+    sentences: tuple[str, ...]
+    has_feature: bool
+    alignment: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One (textual error t, visual feature v) with its statistics over the rows in which t is truly absent.
+
+    Attributes:
+        textual_error: t, a noun phrase.
+        visual_feature: v, a noun phrase.
+        textual_error_candidates: up to five candidates for t, best first, of which `textual_error` is the first; the
+            others are the next suspects, as benchmarks score ranked guesses.
+        visual_feature_candidates: up to five candidates for v, best first.
+        cramers_v: signed phi of (error, feature), in [-1, 1].
+        risk_ratio: error rate with v over error rate without, with its 95 % interval.
+        p_value: one-sided Fisher p of the 2x2 table; `p_value_corrected` counts every pair that was tried.
+        error_rate_with: share of the rows with v, t absent, whose caption states t; `error_rate_without` likewise.
+        confirmed_share: estimated share of the rejected statements that are really false, in [0, 1], with the lower
+            end of its 95 % interval; None where truth is given or nothing is rejected, so that nothing is estimated.
+        affected: all rows whose caption states t wrongly, those with v first.
+    """
+
+    textual_error: str
+    visual_feature: str
+    textual_error_candidates: tuple[str, ...]
+    visual_feature_candidates: tuple[str, ...]
+    cramers_v: float
+    risk_ratio: float
+    risk_ratio_low: float
+    risk_ratio_high: float
+    p_value: float
+    p_value_corrected: float
+    errors_with_feature: int
+    rows_with_feature: int
+    errors_without_feature: int
+    rows_without_feature: int
+    confirmed_share: float | None = None
+    confirmed_share_low: float | None = None
+    examples: tuple[Example, ...] = ()
+    affected: tuple[Affected, ...] = ()
+
+    @property
+    def affected_ids(self) -> tuple[str, ...]:
+        """Ids of the affected rows, in their order."""
+        return tuple(row.row_id for row in self.affected)
+
+    @property
+    def error_rate_with(self) -> float:
+        """Share in [0, 1]; 0 when no row has the feature."""
+        return self.errors_with_feature / max(self.rows_with_feature, 1)
+
+    @property
+    def error_rate_without(self) -> float:
+        """Share in [0, 1]; 0 when every row has the feature."""
+        return self.errors_without_feature / max(self.rows_without_feature, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes and the two rates, JSON-able."""
+        return {**asdict(self), "error_rate_with": self.error_rate_with, "error_rate_without": self.error_rate_without}
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """The answer of one audit.
+
+    Attributes:
+        verdict: "systematic" when at least one finding passed every gate, else "none".
+        findings: the pairs that passed, strongest evidence first.
+        suspects: the best-ranked pairs whether or not they passed, without examples and affected rows.
+        counts: rows, facts, claims and model calls, how many were used, skipped, cached.
+        skipped: rows left out, with reasons.
+        provenance: versions, preset, models, options, seed.
+        why_none: what the strongest suspect failed on, when the verdict is "none".
+        asked: the pairs that were asked for (`audit(pairs=...)`), in their order, whether or not they were found.
+        fact_map: a sample of the facts on a plane, where one was drawn (`symbal_hf.draw_fact_map`).
+    """
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    suspects: tuple[Finding, ...]
+    counts: dict[str, int]
+    skipped: tuple[Skipped, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+    why_none: str | None = None
+    asked: tuple[Finding, ...] = ()
+    fact_map: FactMap | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of findings.json."""
+        return {
+            "verdict": self.verdict,
+            "findings": [f.to_dict() for f in self.findings],
+            "suspects": [f.to_dict() for f in self.suspects],
+            "why_none": self.why_none,
+            "asked": [f.to_dict() for f in self.asked],
+            "counts": self.counts,
+            "skipped": [asdict(s) for s in self.skipped],
+            "provenance": self.provenance,
+            "fact_map": None if self.fact_map is None else asdict(self.fact_map),
+        }
+
+    def prediction(self, k: int = 5) -> dict[str, list[str]]:
+        """Up to `k` ranked names for t and for v of the top-ranked pair, found or only suspected (paper section 5)."""
+        top = (*self.findings, *self.suspects)[:1]
+        return {
+            "textual_error": [name for f in top for name in f.textual_error_candidates][:k],
+            "visual_feature": [name for f in top for name in f.visual_feature_candidates][:k],
+        }
+
+    def write(self, folder: str | Path) -> dict[str, Path]:
+        """Write findings.json and findings.csv (UTF-8) into `folder`, and return their paths."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = {"json": folder / "findings.json", "csv": folder / "findings.csv"}
+        write_whole(paths["json"], json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        with paths["csv"].open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(f.to_dict() for f in self.findings)
+        return paths
+
+
+def load_result(folder: str | Path) -> AuditResult:
+    """Read the findings.json that `AuditResult.write` wrote.
+
+    Raises:
+        FileNotFoundError: no findings.json in `folder`.
+    """
+    path = Path(folder) / "findings.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"no findings.json in {folder}; run `symbal audit SOURCE --out {folder}` first.")
+    data = json.loads(path.read_text("utf-8"))
+    return AuditResult(
+        verdict=data["verdict"],
+        findings=_findings(data["findings"]),
+        suspects=_findings(data["suspects"]),
+        counts=data["counts"],
+        skipped=tuple(Skipped(**s) for s in data["skipped"]),
+        provenance=data["provenance"],
+        why_none=data["why_none"],
+        asked=_findings(data.get("asked", ())),
+        fact_map=read_fact_map(data.get("fact_map")),
+    )
+
+
+def _findings(rows: Sequence[dict[str, Any]]) -> tuple[Finding, ...]:
+    out = []
+    for row in rows:
+        kept = {k: v for k, v in row.items() if k not in ("error_rate_with", "error_rate_without")}
+        for name in ("textual_error_candidates", "visual_feature_candidates"):
+            kept[name] = tuple(kept[name])
+        kept["affected"] = tuple(Affected(**{**a, "sentences": tuple(a["sentences"])}) for a in kept["affected"])
+        kept["examples"] = tuple(Example(**e) for e in kept["examples"])
+        out.append(Finding(**kept))
+    return tuple(out)

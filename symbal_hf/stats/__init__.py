@@ -1,0 +1,1 @@
+"""Mathematics on numbers alone: tables, clusters, keyness, planes; numpy and scipy only."""

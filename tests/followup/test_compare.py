@@ -1,0 +1,346 @@
+"""Two audits held against each other: paired by id, measured on both sides, and never claiming more than they show."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest, fisher_exact
+
+import symbal_hf
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.table import load_data
+from symbal_hf.results.comparison import CHANGES
+from symbal_hf.results.findings import load_result
+from symbal_hf.stats.differences import difference_interval, fisher_two_sided, mcnemar, paired_interval
+
+LIGHT = settings(max_examples=200, deadline=None, derandomize=True)
+SHARE = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+CELLS = st.tuples(*[st.integers(0, 60)] * 4).filter(any)
+
+
+@pytest.mark.parametrize(
+    ("table", "interval"),
+    [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090)), ((5, 56, 0, 29), (-0.0381, 0.1926)),
+     ((0, 10, 0, 20), (-0.1611, 0.2775)), ((10, 10, 0, 20), (0.6791, 1.0))],
+)  # fmt: skip
+def test_the_interval_is_the_published_one(table, interval):
+    """Newcombe 1998, table II, method 10."""
+    assert difference_interval(*table) == pytest.approx(interval, abs=5e-5)
+
+
+def test_the_paired_interval_is_the_published_one():
+    """Airway hyper-responsiveness before and after, Fagerland, Lydersen and Laake 2014."""
+    assert paired_interval(1, 1, 7, 12) == pytest.approx((-0.507, -0.026), abs=5e-4)
+
+
+@given(SHARE, SHARE)
+@LIGHT
+def test_an_interval_holds_the_difference_and_turns_round_with_the_sides(one, other):
+    low, high = difference_interval(*one, *other)
+    gap = one[0] / one[1] - other[0] / other[1]
+    assert -1 <= low <= gap + 1e-12 and gap - 1e-12 <= high <= 1
+    assert difference_interval(*other, *one) == pytest.approx((-high, -low), abs=1e-12)
+    more = difference_interval(*(4 * x for x in (*one, *other)))
+    assert more[1] - more[0] < high - low
+    assert fisher_two_sided(*one, *other) == pytest.approx(fisher_two_sided(*other, *one))
+
+
+@given(CELLS)
+@LIGHT
+def test_so_does_a_paired_one(cells):
+    both, only_a, only_b, neither = cells
+    low, high = paired_interval(*cells)
+    gap = (only_a - only_b) / sum(cells)
+    assert -1 <= low <= gap + 1e-12 and gap - 1e-12 <= high <= 1
+    assert paired_interval(both, only_b, only_a, neither) == pytest.approx((-high, -low), abs=1e-12)
+    more = paired_interval(*(4 * x for x in cells))
+    assert more[1] - more[0] < high - low + 1e-12
+    assert mcnemar(only_a, only_b) == mcnemar(only_b, only_a) <= 1
+
+
+def test_nothing_observed_may_be_anything():
+    assert difference_interval(0, 0, 3, 9) == difference_interval(3, 9, 0, 0) == paired_interval(0, 0, 0, 0) == (-1, 1)
+
+
+@pytest.fixture(scope="module")
+def folder(scene_folder, tmp_path_factory):
+    """Captions of the same scenes, audited: as planted, without the error, with half of it, in other words."""
+    source, truth = scene_folder
+    t, out = truth.textual_error, tmp_path_factory.mktemp("audits")
+    rows = [json.loads(line) for line in (source / "captions.jsonl").open()]
+    wrong = symbal_hf.audit(source / "captions.jsonl").findings[0].affected_ids
+
+    def without(caption):
+        return " ".join(s for s in re.split(r"(?<=\.) ", caption) if t not in s.lower()) or "A view of a place."
+
+    captions = {
+        "planted": {},
+        "repaired": {row["id"]: without(row["caption"]) for row in rows if row["id"] in wrong},
+        "half": {row["id"]: without(row["caption"]) for row in rows if row["id"] in wrong[::3] + wrong[1::3]},
+        "couch": {row["id"]: re.sub(rf"\b(an?) {t}", r"a couch", row["caption"], flags=re.I) for row in rows},
+        "sofa": {row["id"]: re.sub(rf"\b(an?) {t}", r"a sofa", row["caption"], flags=re.I) for row in rows},
+    }
+    for name, changed in captions.items():
+        made = [{**row, "caption": changed.get(row["id"], row["caption"])} for row in rows]
+        if name == "half":
+            random.Random(4).shuffle(made)
+        (source / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made), "utf-8")
+        symbal_hf.audit(source / f"{name}.jsonl").write(out / name)
+    return out
+
+
+def test_an_audit_is_the_same_as_itself(folder):
+    found = symbal_hf.compare(folder / "planted", folder / "planted")
+    assert [one.verdict for one in found.findings] == ["same"]
+    assert found.paired and found.rows_in_common == 300 and not found.notes
+    for d in (found.findings[0].difference, found.overall):
+        assert d.paired and d.difference == 0 and d.low < 0 < d.high and d.p_value == 1
+
+
+def test_an_error_that_was_mended_is_gone_and_the_other_way_round_it_is_new(folder, scene_folder):
+    truth = scene_folder[1]
+    there = symbal_hf.compare(folder / "planted", folder / "repaired")
+    back = symbal_hf.compare(folder / "repaired", folder / "planted")
+    (gone,), (new,) = there.findings, back.findings
+    assert (gone.textual_error, gone.visual_feature) == (truth.textual_error, truth.visual_feature)
+    assert (gone.verdict, new.verdict) == ("gone", "new")
+    assert (gone.reported_a, gone.reported_b, new.reported_a, new.reported_b) == (True, False, False, True)
+    assert gone.b.errors_with_feature == 0 and gone.a == new.b
+    d, e = gone.difference, new.difference
+    assert (d.difference, d.low, d.high) == pytest.approx((-e.difference, -e.high, -e.low))
+    assert d.p_value == e.p_value == 2 * 0.5**d.errors_a
+    assert there.overall.rate_b == 0 < there.overall.rate_a == back.overall.rate_b
+    assert "1 gone in B" in there.sentence and "1 new in B" in back.sentence
+
+
+def test_rows_are_paired_by_id_whatever_their_order(folder, scene_folder):
+    """The rows of "half" are in another order than those of "planted"."""
+    ids = {name: load_data(scene_folder[0] / f"{name}.jsonl").ids for name in ("planted", "half")}
+    assert ids["planted"] != ids["half"] and set(ids["planted"]) == set(ids["half"])
+    found = symbal_hf.compare(folder / "planted", folder / "half")
+    (one,), d = found.findings, found.findings[0].difference
+    assert found.paired and one.verdict in ("less", "gone")
+    assert d.errors_both == d.errors_b < d.errors_a  # no row errs that did not err before
+    assert d.rows_a == d.rows_b
+
+
+def test_another_word_for_the_same_thing_is_no_progress(folder, scene_folder, tmp_path):
+    """Whether or not B reports it: with one error in four left out, what is left is still counted under both words."""
+    found = symbal_hf.compare(folder / "couch", folder / "sofa")
+    assert [(one.textual_error, one.verdict) for one in found.findings] == [("couch", "same")]
+    unreported = replace(load_result(folder / "sofa"), findings=())
+    found = symbal_hf.compare(folder / "couch", unreported)
+    assert [one.verdict for one in found.findings] == ["same"] and "sofa" in found.findings[0].names_b
+    assert found.findings[0].reported_b is False
+    by_letters = symbal_hf.compare(folder / "couch", unreported, match="exact")
+    assert [one.verdict for one in by_letters.findings] == ["gone"]
+
+
+def test_other_images_are_not_paired(folder, scene_folder):
+    rows = [json.loads(line) for line in (scene_folder[0] / "planted.jsonl").open()]
+    for name, part in (("first", rows[:150]), ("second", rows[150:])):
+        (scene_folder[0] / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part), "utf-8")
+    first, second = (symbal_hf.audit(scene_folder[0] / f"{name}.jsonl") for name in ("first", "second"))
+    found = symbal_hf.compare(folder / "planted", second)
+    assert not found.paired and found.rows_in_common == 150  # what the smaller lacks may be what was dropped
+    assert found.why_unpaired.startswith("150 ids are in both, of 300 in the larger; 90% of them are needed")
+    found = symbal_hf.compare(replace(first, findings=load_result(folder / "planted").findings), second)
+    assert not found.paired and found.why_unpaired.startswith("0 ids are in both, of 150")
+    for one in found.findings:
+        d, a, b = one.difference, one.a, one.b
+        assert d.errors_both is None and (d.errors_a, d.rows_b) == (a.errors_with_feature, b.rows_with_feature)
+        table = [[d.errors_a, d.rows_a - d.errors_a], [d.errors_b, d.rows_b - d.errors_b]]
+        assert d.p_value == pytest.approx(fisher_exact(table).pvalue)
+
+
+@pytest.mark.parametrize("what", ["objects", "image"])
+def test_equal_ids_of_other_images_are_not_paired(folder, scene_folder, what):
+    """As ids are that count the rows of each file from zero."""
+    rows = [json.loads(line) for line in (scene_folder[0] / "planted.jsonl").open()]
+    if what == "objects":
+        scenes = {str(s["image_id"]): s["objects"] for s in map(json.loads, (scene_folder[0] / "scenes.jsonl").open())}
+        rows = [{"id": row["id"], "caption": row["caption"], "objects": scenes[row["id"]]} for row in rows]
+    turned = [{**row, "id": other["id"]} for row, other in zip(rows, rows[7:] + rows[:7], strict=True)]
+    results = []
+    for name, made in (("counted", rows), ("turned", turned)):
+        path = scene_folder[0] / f"{name}-{what}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in made), "utf-8")
+        results.append(symbal_hf.audit(path))
+    found = symbal_hf.compare(*results)
+    assert not found.paired and found.rows_in_common == 300
+    assert ("their objects differ" if what == "objects" else "their image files differ") in found.why_unpaired
+    assert {one.verdict for one in found.findings} == {"same"}
+
+
+def test_what_cannot_be_measured_is_told_and_counted(folder, scene_folder, tmp_path):
+    planted, repaired = load_result(folder / "planted"), load_result(folder / "repaired")
+    in_memory = replace(repaired, provenance={**repaired.provenance, "read": None})
+    for b, source, reason in (
+        (in_memory, None, "this audit was of data in memory"),
+        (repaired, tmp_path / "gone.jsonl", "gone.jsonl"),
+        (repaired, scene_folder[0] / "half.jsonl", "are not those that were audited"),
+    ):
+        (one,) = symbal_hf.compare(planted, b, source_b=source).findings
+        assert one.verdict == "not measured" and one.difference is one.b is one.p_value_corrected is None
+        assert one.reason.startswith("in B: ") and reason in one.reason
+    changed = {**repaired.provenance, "models": {**repaired.provenance["models"], "adapter": "another"}}
+    found = symbal_hf.compare(planted, replace(repaired, provenance=changed))
+    assert found.findings[0].verdict == "not measured" and "audit again" in found.findings[0].reason
+    assert found.overall is None and found.counts == {change: int(change == "not measured") for change in CHANGES}
+    assert found.a.problem is None and found.b.problem and found.notes[0].startswith("the models of A and B differ")
+    moved = load_data(scene_folder[0] / "repaired.jsonl")
+    assert symbal_hf.compare(planted, in_memory, source_b=moved).counts["gone"] == 1
+
+
+def test_a_composition_is_asked_again_unless_it_was_an_object(folder, scene_folder):
+    source, reported = scene_folder[0] / "planted.jsonl", load_result(folder / "planted").findings
+    encoded = symbal_hf.audit(source, scorer_1="embedding", scorer_2="embedding")
+    found = symbal_hf.compare(replace(encoded, findings=reported), replace(encoded, findings=()))
+    assert found.paired and [one.verdict for one in found.findings] == ["same"]
+    spec = {**encoded.provenance["models"]["composition"], "scorer_1": "object:mine"}
+    lost = {**encoded.provenance, "models": {"composition": spec, "prompts": {}}}
+    found = symbal_hf.compare(folder / "planted", replace(encoded, provenance=lost, findings=(), suspects=()))
+    assert found.counts["not measured"] == len(found.findings) == 1 and found.findings[0].reason.startswith("in B: ")
+
+
+def test_without_measuring_what_was_asked_for_serves(folder, scene_folder):
+    pair = [(scene_folder[1].textual_error, scene_folder[1].visual_feature)]
+    asked = symbal_hf.audit(scene_folder[0] / "repaired.jsonl", pairs=pair)
+    found = symbal_hf.compare(folder / "planted", asked, measure=False, match="exact")
+    assert [one.verdict for one in found.findings] == ["gone"] and not found.paired
+    assert found.overall.rate_b == 0 and found.a.problem == "its rows were not judged again (--no-measure)"
+    bare = replace(asked, asked=(), suspects=())
+    assert symbal_hf.compare(folder / "planted", bare, measure=False).counts["not measured"] == 1
+
+
+def test_a_class_that_the_other_vocabulary_lacks_is_not_measured(tmp_path):
+    """The objects of the rows name a sink now and then; a vocabulary need not."""
+    rows = []
+    for i in range(200):
+        there = ["toilet"] if i % 3 == 0 else ["cat"]
+        said = "A room with a sink." if (i % 3 == 0 and i % 4) or i % 19 == 0 else "A cat."
+        rows.append({"id": i, "caption": said, "objects": there + ["sink"] * (i % 19 == 0)})
+    table, words = tmp_path / "rows.jsonl", tmp_path / "words.json"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    words.write_text(json.dumps(classes := {"toilet": [], "cat": []}), "utf-8")
+    a = symbal_hf.audit(table)
+    found = symbal_hf.compare(a, symbal_hf.audit(table, vocabulary=words), match="exact")
+    assert [(one.textual_error, one.verdict) for one in found.findings] == [("sink", "not measured")]
+    assert "'sink' is no class of the vocabulary" in found.findings[0].reason
+    assert found.notes[0].startswith("the vocabulary of A and B differ (None and words.json)")
+    b = replace(symbal_hf.audit(table, vocabulary=classes), findings=(), suspects=())
+    (one,) = symbal_hf.compare(a, b, match="exact").findings
+    assert "vocabulary of the audit cannot be read again" in one.reason
+
+
+def test_with_nothing_found_there_is_nothing_to_compare(folder, tmp_path):
+    found = symbal_hf.compare(folder / "repaired", folder / "repaired")
+    assert found.findings == () and found.overall is None
+    assert found.sentence.startswith("Neither audit reports anything systematic")
+    assert len(found.write(tmp_path / "out")["csv"].read_text("utf-8").splitlines()) == 1
+
+
+def test_three_files_say_the_same_and_nothing_is_overwritten(folder, tmp_path):
+    found = symbal_hf.compare(folder / "planted", folder / "repaired")
+    paths = found.write(tmp_path / "out")
+    data = json.loads(paths["json"].read_text("utf-8"))
+    assert data == json.loads(json.dumps(found.to_dict(), allow_nan=False)) and data["sentence"] == found.sentence
+    (row,) = csv.DictReader(paths["csv"].open(newline=""))
+    assert row["verdict"] == "gone" and float(row["low"]) == found.findings[0].difference.low
+    page = paths["md"].read_text("utf-8")
+    assert found.sentence in page and "| gone |" in page and "paired by id" in page
+    for place in (tmp_path / "out", paths["json"]):
+        with pytest.raises(BadData, match="is not empty, and a comparison overwrites nothing"):
+            found.write(place)
+    (tmp_path / "empty").mkdir()
+    found.write(tmp_path / "empty")
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "symbal_hf.cli", "compare", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_command_prints_one_sentence_and_refuses_a_full_folder(folder, tmp_path):
+    options = (folder / "planted", folder / "half", "--out", tmp_path / "out", "--match", "exact")
+    done = run(*options)
+    assert done.returncode == 0, done.stderr
+    assert load_result(folder / "planted").findings[0].textual_error in done.stdout
+    assert "Of 1 finding of A or B" in done.stdout
+    again = run(*options)
+    assert again.returncode == 2 and "overwrites nothing" in again.stderr and not again.stdout
+    lost = run(tmp_path, tmp_path, "--out", tmp_path / "other")
+    assert lost.returncode == 2 and "no findings.json" in lost.stderr
+
+
+def real(folder, name):
+    options = {"join": folder / "objects_chair.jsonl", "vocabulary": folder / "chair_vocab.json"}
+    return symbal_hf.audit(folder / "mllm_captions" / f"{name}.jsonl", **options)
+
+
+def stated(folder, name):
+    """By image whether its caption says "sink", and what it shows; read from the lines alone."""
+    shown = {r["image_id"]: r["objects"] for r in map(json.loads, (folder / "objects_chair.jsonl").open())}
+    rows = map(json.loads, (folder / "mllm_captions" / f"{name}.jsonl").open())
+    return {r["image_id"]: (bool(re.search(r"\bsinks?\b", r["caption"].lower())), shown[r["image_id"]]) for r in rows}
+
+
+def of_pair(found, t, v):
+    return next(one for one in found.findings if (one.textual_error, one.visual_feature) == (t, v))
+
+
+def test_real_models_on_the_same_images_are_recounted(shared_data):
+    names, folder = ("pope__mplug-owl__instruction1", "pope__minigpt4__instruction1"), shared_data / "mllm_coco"
+    found = symbal_hf.compare(*(real(folder, name) for name in names))
+    one, (a, b) = of_pair(found, "sink", "toilet"), (stated(folder, name) for name in names)
+    rows = [i for i in a if "toilet" in a[i][1] and "sink" not in a[i][1]]
+    says = [(a[i][0], b[i][0]) for i in rows]
+    only_a, only_b, d = says.count((True, False)), says.count((False, True)), one.difference
+    assert (d.errors_a, d.errors_b, d.rows_a, d.rows_b) == (32, 19, 44, 44)
+    assert d.errors_both == says.count((True, True)) and d.errors_a == d.errors_both + only_a
+    assert d.p_value == pytest.approx(binomtest(only_a, only_a + only_b).pvalue)
+    assert d.difference == pytest.approx((only_b - only_a) / len(rows))
+    assert (round(d.rate_a, 2), round(d.rate_b, 2), one.verdict, found.paired) == (0.73, 0.43, "less", True)
+    assert of_pair(found, "boat", "surfboard").verdict == "gone"
+    p = [f.difference.p_value for f in found.findings]
+    assert [f.p_value_corrected for f in found.findings] == pytest.approx(
+        [min(1, max(q * sum(r >= q for r in p) for q in p if q <= own)) for own in p]
+    )
+
+
+def test_real_models_on_other_images_are_recounted(shared_data):
+    names, folder = ("lessismore__llava-1.5-13b", "opera__llava-1.5__greedy"), shared_data / "mllm_coco"
+    found = symbal_hf.compare(*(real(folder, name) for name in names))
+    assert not found.paired and found.rows_in_common == 10
+    d, tables = of_pair(found, "sink", "toilet").difference, []
+    for name in names:
+        rows = [said for said, shown in stated(folder, name).values() if "toilet" in shown and "sink" not in shown]
+        tables.append((sum(rows), len(rows)))
+    assert [(d.errors_a, d.rows_a), (d.errors_b, d.rows_b)] == tables
+    assert d.p_value == pytest.approx(fisher_exact([[x, n - x] for x, n in tables]).pvalue)
+    assert {f.verdict for f in found.findings} == {"same"}  # 500 rows show no difference
+
+
+def test_two_halves_of_one_model_are_the_same(shared_data, tmp_path):
+    """Most of what one half reports the other does not; that is chance, and no comparison may call it progress."""
+    folder = shared_data / "mllm_coco"
+    lines = (folder / "mllm_captions" / "pope__mplug-owl__instruction1.jsonl").read_text("utf-8").splitlines()
+    options = {"join": folder / "objects_chair.jsonl", "vocabulary": folder / "chair_vocab.json"}
+    alone = 0
+    for seed in range(3):
+        random.Random(seed).shuffle(lines)
+        for name, half in (("a", lines[::2]), ("b", lines[1::2])):
+            (tmp_path / f"{name}.jsonl").write_text("\n".join(half), "utf-8")
+        found = symbal_hf.compare(*(symbal_hf.audit(tmp_path / f"{n}.jsonl", **options) for n in "ab"), match="exact")
+        assert {one.verdict for one in found.findings} == {"same"} and not found.paired
+        alone += sum(one.reported_a != one.reported_b for one in found.findings)
+    assert alone >= 10
