@@ -20,8 +20,8 @@ from benchmark_builder.planting.inject import Infeasible
 from benchmark_builder.planting.plant import Planted, plant, plant_at_random
 from symbal_hf.auditing.engine import association_pairs, two_stage_pairs
 from symbal_hf.auditing.evidence import weigh
-from symbal_hf.auditing.judges import Columns
-from symbal_hf.auditing.references import ReferenceJudge
+from symbal_hf.auditing.judges.protocol import Columns
+from symbal_hf.auditing.judges.references import ReferenceJudge
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData, Images, load_vocabulary

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from benchmark_builder.bases.photos import photo_base
 from benchmark_builder.scenes.draw import BACKGROUND_NAMES, OBJECT_NAMES, make_scene
-from symbal_hf.auditing.judges import QUESTIONS
+from symbal_hf.auditing.judges.pixels import QUESTIONS
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.encoders.adapter import LiteAdapter
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges import Beliefs
+from symbal_hf.auditing.judges.protocol import Beliefs
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.stats.contingency import corrected, cramers_v, fisher_greater
 

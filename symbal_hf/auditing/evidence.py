@@ -1,27 +1,30 @@
-"""What detection works on: the concepts of the captions, judged on every image."""
+"""What detection works on: the concepts of the captions, judged on every image by the parts of a composition."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges import Beliefs, Columns, Embed, EmbeddingJudge, Judge, ObjectJudge, beliefs
-from symbal_hf.auditing.references import ReferenceJudge
+from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
+from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment
 from symbal_hf.core.arrays import without
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.store import Store
+from symbal_hf.data.pixels import decode
 from symbal_hf.data.table import AuditData, OnBadRow
 from symbal_hf.language.concepts import Concepts, find_concepts
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, compounds_of_parts
-from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
+from symbal_hf.models.composition import split_part
+from symbal_hf.models.encoders.embedding import embed_images
+from symbal_hf.models.scorers import score_facts
 
-Scorer = Literal["auto", "embedding", "reference", "objects"]
+if TYPE_CHECKING:
+    from symbal_hf.models.parts import Parts
 
 
 @dataclass(frozen=True)
@@ -29,113 +32,153 @@ class Evidence:
     """Everything that a detection method works on.
 
     Attributes:
-        data: the rows.
-        concepts: what captions speak of.
+        data: N rows.
+        concepts: P concepts that captions speak of, and the F facts that name them.
         beliefs: what each image shows.
-        vectors: (P, 384) unit vectors of the concept names; None with the objects scorer.
-        regions: (N, 65, 384) image embeddings; None without the embedding scorer.
-        embed: unit vectors of texts, by the text encoder of this audit.
+        vectors: (P, 384) unit vectors of the concept names; None where objects are given.
+        embed: unit vectors of short phrases.
+        images: gives (N, D) vectors of the images, or of what is told of them.
+        judged: the same evidence over other concepts of the same facts.
+        score: (F,) alignment of each fact in [0, 1] where the scorer looks at facts, NaN where it failed.
         wholes: concepts by a concept that may be part of them, as a bowl of a toilet.
+        vocabulary: what concepts are limited to.
     """
 
     data: AuditData
     concepts: Concepts
     beliefs: Beliefs
     vectors: NDArray[np.float32] | None
-    regions: NDArray[np.float16] | None
     embed: Embed
+    images: Callable[[], NDArray[np.float32]]
+    judged: Callable[[Concepts], Evidence]
+    score: NDArray[np.float32] | None = None
     wholes: Mapping[int, Set[int]] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
+
+    @cached_property
+    def alignment(self) -> NDArray[np.float32]:
+        """(F,) alignment of each fact with its image in [0, 1]; NaN where the scorer says nothing of it."""
+        return fact_alignment(self.concepts, self.beliefs.log_ratio) if self.score is None else self.score
 
     def usual(self) -> Evidence:
         """Without the concepts that are there only because they were asked for: they must not change what is found."""
         if not self.concepts.extra:
             return self
-        kept, known, vectors = len(self.concepts.names) - self.concepts.extra, self.beliefs, self.vectors
-        return replace(
-            self, concepts=self.concepts.usual(), vectors=None if vectors is None else vectors[:kept],
-            beliefs=replace(known, presence=known.presence[:, :kept], log_ratio=known.log_ratio[:, :kept]),
-        )  # fmt: skip
+        kept, all_beliefs, vectors = len(self.concepts.names) - self.concepts.extra, self.beliefs, self.vectors
+        narrow = replace(
+            all_beliefs, presence=all_beliefs.presence[:, :kept], log_ratio=all_beliefs.log_ratio[:, :kept]
+        )
+        vectors = None if vectors is None else vectors[:kept]
+        return replace(self, concepts=self.concepts.usual(), vectors=vectors, beliefs=narrow)
+
+
+@dataclass
+class Kept:
+    """What captionings of the same images share, so that only the first of them works it out.
+
+    Attributes:
+        columns: what was judged, by concept, where a judge looks at images alone.
+        regions: embeddings of the images, and why some could not be read.
+        judge: the judge of these images, where it looks at them alone.
+    """
+
+    columns: Columns = field(default_factory=dict)
+    regions: tuple[NDArray[np.float16], dict[int, str]] | None = None
+    judge: Judge | None = None
 
 
 def gather(
     data: AuditData,
+    parts: Parts,
     *,
-    scorer: Scorer = "auto",
     vocabulary: Mapping[str, Sequence[str]] | None = None,
     always: Sequence[str] = (),
     same: Mapping[str, str] | None = None,
-    store: Store | None = None,
-    progress: Progress = quiet,
     on_bad_row: OnBadRow = "warn",
-    devices: int = 1,
-    num_nodes: int = 1,
-    strategy: str | None = None,
+    kept: Kept | None = None,
 ) -> Evidence:
-    """Embed what needs embedding, by so many processes, and judge every concept of the captions on every image.
+    """Judge every concept of the captions on every image, by the composition's first scorer.
 
-    `always` and `same` are those of `symbal_hf.language.concepts.find_concepts`.
+    Args:
+        data: the rows.
+        parts: the models; scorers "auto" become what the data allow.
+        vocabulary: classes with synonyms that concepts are limited to.
+        always: and `same`: see `symbal_hf.language.concepts.find_concepts`.
+        on_bad_row: of images that cannot be read: "error" stops, "warn" and "skip" leave their rows out.
+        kept: what other captions of the same images have left.
+
+    Raises:
+        BadData: nothing that the scorer could check captions by, or rows that cannot be used.
     """
-    from symbal_hf.models.encoders.lite import LiteVision, MiniLM
-
-    scorer = choose_scorer(scorer, data)
-    shared: dict[str, Any] = {
-        "store": store or Store(), "progress": progress, "devices": devices, "num_nodes": num_nodes,
-        "strategy": strategy,
-    }  # fmt: skip
+    parts.settle(data)
+    kind, _ = split_part(parts.composition.scorer_1)
+    calibrated = parts.composition.calibrated
+    given = kind in ("objects", "reference")
     regions = None
-    if scorer == "embedding":
-        assert data.images is not None
-        regions, bad = embed_images(data.images, LiteVision(), **shared)
-        if bad and on_bad_row == "error":
-            row = min(bad)
-            raise BadData(f"row {data.ids[row]}: {bad[row]}; mend it or pass on_bad_row='warn'.")
-        if len(bad) == len(data):
-            raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
-        regions = without(regions, sorted(bad))
-        data = data.without(bad)
-    embed = partial(embed_texts, encoder=MiniLM(), **shared)
-    return weigh(data, regions, embed, scorer=scorer, vocabulary=vocabulary, always=always, same=same)
-
-
-def weigh(
-    data: AuditData,
-    regions: NDArray[np.float16] | None,
-    embed: Embed,
-    *,
-    scorer: Scorer,
-    vocabulary: Mapping[str, Sequence[str]] | None = None,
-    always: Sequence[str] = (),
-    same: Mapping[str, str] | None = None,
-    columns: Columns | None = None,
-    reference_judge: ReferenceJudge | None = None,
-) -> Evidence:
-    """Judge every concept of the captions on every image whose `regions` (N, 65, 384) are known.
-
-    `columns` holds what was judged before about the same rows, and `reference_judge` their references made ready, so
-    that many captionings of the same images share the work.
-    """
-    from symbal_hf.models.encoders.lite import LiteVision
-
+    if calibrated:
+        regions, data = _embedded(parts, data, on_bad_row, kept)
+    elif not given:
+        data = _readable(data, on_bad_row)
     facts = split_facts(data.captions)
+    descriptions = [None] * len(data) if given or calibrated else describe(parts, data)
+    score = None
+    if not given and not calibrated:
+        score = score_facts(parts, "scorer_1", data, facts, np.arange(len(facts)))
+        if np.isnan(score).all() and len(score):
+            raise BadData(
+                f"scorer_1={parts.composition.scorer_1!r} gave no usable score for any of {len(score)} facts."
+            )
+    also = [text for row in data.references or () for text in row] if kind == "reference" else []
+    also += [text for row in descriptions for text in row or ()]
     concepts, known, wholes = concepts_of(
-        data, facts, embed, scorer=scorer, vocabulary=vocabulary, always=always, same=same
+        data, facts, parts.phrase_vectors, scorer=kind, vocabulary=vocabulary, always=always, same=same, also=also
     )
-    if scorer == "objects":
-        assert known is not None and data.objects is not None
-        judge: Judge = ObjectJudge(data.objects, known)
-    elif scorer == "reference":
-        assert data.references is not None
-        judge = reference_judge or ReferenceJudge(data.references, embed)
-    else:
-        assert regions is not None
-        judge = EmbeddingJudge(regions, LiteVision(), embed)
-    if not concepts.names:
-        nothing = np.zeros((len(data), 0), np.float32)
-        return Evidence(
-            data, concepts, Beliefs(nothing, nothing, judge.scorer, judge.given_truth), None, regions, embed
+    case = Case(data, parts, concepts, known, regions, descriptions, score)
+    return _judged(case, wholes, kept if given or calibrated else None)
+
+
+def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None) -> Evidence:
+    """Evidence over the concepts of a case."""
+    concepts, parts = case.concepts, case.parts
+    judge = kept.judge if kept is not None and kept.judge is not None else judge_of(case)
+    if kept is not None:
+        kept.judge = judge
+    views = beliefs(judge, concepts.names, columns=None if kept is None else kept.columns)
+    if case.score is not None and concepts.extra and (usual := concepts.usual()).names:
+        # One that was asked for takes a share of the blame for a false fact, and must not change what is found.
+        narrow, n = beliefs(judge_of(replace(case, concepts=usual)), usual.names), len(usual.names)
+        views = replace(
+            views,
+            presence=np.hstack([narrow.presence, views.presence[:, n:]]),
+            log_ratio=np.hstack([narrow.log_ratio, views.log_ratio[:, n:]]),
         )
-    vectors = None if scorer == "objects" else embed(concepts.names)
-    return Evidence(data, concepts, beliefs(judge, concepts.names, columns=columns), vectors, regions, embed, wholes)
+    objects = views.scorer == "objects"
+    return Evidence(
+        case.data,
+        concepts,
+        views,
+        None if objects or not concepts.names else parts.phrase_vectors(concepts.names),
+        parts.phrase_vectors,
+        lambda: _image_vectors(case),
+        lambda other: _judged(replace(case, concepts=other), wholes),
+        case.score,
+        wholes,
+        case.vocabulary if objects else None,
+    )
+
+
+def _image_vectors(case: Case) -> NDArray[np.float32]:
+    """(N, D) of the images, or of what references, object names or a captioner tell of them."""
+    data, parts = case.data, case.parts
+    if case.regions is not None:
+        return case.regions[:, 0].astype(np.float32)
+    if case.score is not None and data.images is not None:
+        return parts.image_vectors(data.images)[0]
+    if case.score is not None:
+        texts: Sequence[Sequence[str]] = [row or () for row in case.descriptions]
+    else:
+        texts = data.references or [sorted(objects or ()) for objects in data.objects or [()] * len(data)]
+    return parts.text_vectors([". ".join(row) or "nothing known" for row in texts])
 
 
 def concepts_of(
@@ -147,6 +190,7 @@ def concepts_of(
     vocabulary: Mapping[str, Sequence[str]] | None = None,
     always: Sequence[str] = (),
     same: Mapping[str, str] | None = None,
+    also: Sequence[str] = (),
 ) -> tuple[Concepts, Vocabulary | None, dict[int, set[int]]]:
     """What the facts speak of, the vocabulary with all names that it was found by, and the wholes of `Evidence`.
 
@@ -154,57 +198,31 @@ def concepts_of(
         data: the rows; with scorer "objects" and no vocabulary their objects are the concepts.
         facts: of their captions.
         embed: unit vectors of texts; asked only with scorer "objects".
-        scorer: "objects", "reference", "embedding" or that of a composition.
+        scorer: its kind.
         vocabulary: classes with synonyms that concepts are limited to.
-        always: names that are asked for, and `same`: see `symbal_hf.language.concepts.find_concepts`.
+        always: names that are asked for, `same` and `also`: see `symbal_hf.language.concepts.find_concepts`.
 
     Raises:
         BadData: a name of `always` that the vocabulary does not have.
     """
     known, wholes = vocabulary_of(data, vocabulary), dict[int, set[int]]()
     if scorer == "objects" and known is not None:
-        parts = compounds_of_parts(facts.text, known, embed)
-        known = known.with_synonyms({words: whole for words, (whole, _) in parts.items()})
+        compounds = compounds_of_parts(facts.text, known, embed)
+        known = known.with_synonyms({words: whole for words, (whole, _) in compounds.items()})
         concepts = find_concepts(facts, vocabulary=known, always=always)
-        place = {name: i for i, name in enumerate(concepts.names)}
-        for whole, part in parts.values():
-            wholes.setdefault(place[part], set()).add(place[whole])
+        index = {name: i for i, name in enumerate(concepts.names)}
+        for whole, part in compounds.values():
+            wholes.setdefault(index[part], set()).add(index[whole])
         return concepts, known, wholes
-    references = [t for row in data.references or () for t in row] if scorer != "embedding" else []
-    rows = max(5, len(data) // 500)
     concepts = find_concepts(
-        facts, vocabulary=known if vocabulary else None, also=references, always=always, same=same, min_rows=rows
+        facts,
+        vocabulary=known if vocabulary else None,
+        also=also,
+        always=always,
+        same=same,
+        min_rows=max(5, len(data) // 500),
     )
     return concepts, known, wholes
-
-
-def image_vectors(evidence: Evidence) -> NDArray[np.float32]:
-    """(N, 384) of the images, or of what references or object names tell of them."""
-    data = evidence.data
-    if evidence.regions is not None:
-        return evidence.regions[:, 0].astype(np.float32)
-    told = data.references or [sorted(objects or ()) for objects in data.objects or [()] * len(data)]
-    return evidence.embed([". ".join(texts) or "nothing known" for texts in told])
-
-
-def choose_scorer(scorer: Scorer, data: AuditData) -> Scorer:
-    """The scorer that these data allow; raises `BadData` where they do not allow the one that was asked for."""
-    if scorer == "auto":
-        if data.objects is not None:
-            return "objects"
-        if data.references is not None:
-            return "reference"
-        if data.images is not None:
-            return "embedding"
-        raise BadData(
-            "nothing to check the captions against: the source has no images, references or objects; name their "
-            "column with --image-column, --reference-column or --objects-column, or add a file with --join."
-        )
-    have = {"embedding": data.images, "reference": data.references, "objects": data.objects}
-    if have[scorer] is None:
-        given = ", ".join(k for k, v in have.items() if v is not None) or "none"
-        raise BadData(f"scorer {scorer!r} needs a column that the source lacks; usable here: {given}.")
-    return scorer
 
 
 def vocabulary_of(data: AuditData, given: Mapping[str, Sequence[str]] | None) -> Vocabulary | None:
@@ -213,4 +231,42 @@ def vocabulary_of(data: AuditData, given: Mapping[str, Sequence[str]] | None) ->
         return Vocabulary(given)
     if data.objects is None:
         return None
-    return Vocabulary(dict.fromkeys(sorted({o for row in data.objects for o in row or ()}), ()))
+    return Vocabulary(dict.fromkeys(sorted({name for row in data.objects for name in row or ()}), ()))
+
+
+def _embedded(
+    parts: Parts, data: AuditData, on_bad_row: OnBadRow, kept: Kept | None
+) -> tuple[NDArray[np.float16], AuditData]:
+    """(N, 65, 384) regions of the images by the calibrated encoder, and the rows whose image could be read."""
+    from symbal_hf.models.encoders.lite import LiteVision
+
+    assert data.images is not None  # `settle` has looked
+    regions, bad = (kept and kept.regions) or embed_images(data.images, LiteVision(), **parts.shared)
+    if kept is not None:
+        kept.regions = regions, bad
+    return without(regions, sorted(bad)), _left_out(data, bad, on_bad_row)
+
+
+def _readable(data: AuditData, on_bad_row: OnBadRow) -> AuditData:
+    """The data without rows whose image cannot be decoded."""
+    if data.images is None or data.images.readable:
+        return data
+    bad: dict[int, str] = {}
+    for row in range(len(data)):
+        try:
+            decode(data.images.encoded(row))
+        except (OSError, SyntaxError, ValueError) as error:
+            bad[row] = f"unreadable image: {error}"
+    readable = _left_out(data, bad, on_bad_row)
+    data.images.readable = not bad
+    return readable
+
+
+def _left_out(data: AuditData, bad: Mapping[int, str], on_bad_row: OnBadRow) -> AuditData:
+    """The data without the rows of `bad`, by the policy for bad rows."""
+    if bad and on_bad_row == "error":
+        row = min(bad)
+        raise BadData(f"row {data.ids[row]}: {bad[row]}; mend it or pass on_bad_row='warn'.")
+    if bad and len(bad) == len(data):
+        raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
+    return data.without(dict(bad)) if bad else data

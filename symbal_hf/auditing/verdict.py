@@ -14,19 +14,6 @@ from symbal_hf.results.findings import Affected, AuditResult, Example, Finding
 from symbal_hf.stats.contingency import risk_ratio
 
 
-def check_gates(*, top_k: int = 5, tau: float = 0.7, alpha: float = 0.05, min_rate: float = 0.05) -> None:
-    """Refuse what no finding could be measured by, before anything is worked out.
-
-    Raises:
-        ValueError: a number outside its range.
-    """
-    if top_k < 1 or not 0 <= tau <= 1 or not 0 < alpha < 1 or not 0 <= min_rate <= 1:
-        raise ValueError(
-            f"top_k={top_k}, tau={tau}, alpha={alpha}, min_rate={min_rate}: top_k must be >= 1, tau and min_rate in "
-            "[0, 1], alpha in (0, 1)."
-        )
-
-
 def conclude(
     evidence: Evidence,
     pairs: Sequence[Pair],

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_pair, other_names
-from symbal_hf.auditing.evidence import Evidence, image_vectors
-from symbal_hf.auditing.judges import fact_alignment
+from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.language.concepts import Concepts, same_thing
 from symbal_hf.models.summarizers import name_facts, name_images
@@ -26,22 +25,37 @@ WORST = 0.1  # share of the facts that count as the worst aligned ones
 LEAST = 10  # and how many there are at least
 
 
-def no_grouping(evidence: Evidence, alignment: NDArray[np.float32] | None = None, *, k: int = 5) -> Names:
-    """Names for all facts that are called misaligned, and for their images, by phrase statistics (paper appendix D).
+def no_grouping(evidence: Evidence, parts: Parts, *, k: int = 5, seed: int = 0) -> Names:
+    """Names for all facts that are called misaligned, and for their images (paper appendix D).
 
-    The two stages of the paper without their clusters: facts are judged, phrases counted and names made plain exactly
-    as `symbal_hf.auditing.two_stages.paper_pairs` and `symbal_hf.auditing.verdict` do.
+    The two stages of the paper without their clusters: facts are flagged one by one, and the summarizers of the
+    composition name them and their images; where they are "phrases", or say nothing, phrases are counted and names made
+    plain exactly as `symbal_hf.auditing.two_stages` and `symbal_hf.auditing.verdict` do.
 
     Args:
-        evidence: rows, concepts and beliefs.
-        alignment: (F,) of the facts in [0, 1], NaN where unknown; by default what the beliefs say of each.
+        evidence: rows, concepts, beliefs and the alignment of each fact.
+        parts: the models, their prompts and the number of members that are looked at.
         k: at most this many names of each.
+        seed: of the members that are summarized.
     """
-    concepts, beliefs = evidence.concepts, evidence.beliefs
-    if not concepts.names:
+    facts, flagged = evidence.concepts.facts, np.flatnonzero(evidence.alignment < FLAG)
+    if not len(flagged):
         return [], []
-    alignment = fact_alignment(concepts, beliefs.log_ratio) if alignment is None else alignment
-    flagged, judged = np.flatnonzero(alignment < FLAG), np.flatnonzero(~np.isnan(alignment))
+    t = name_facts(parts, "summarizer_1", [facts.text[f] for f in flagged], k=k, seed=seed)
+    rows = np.unique(facts.row[flagged]).tolist()
+    v = name_images(parts, "summarizer_2", evidence.data, rows, k=k, seed=seed)
+    if t and v:
+        return t, [name for name in v if not _names_part_of(name, t[0])]
+    counted = _counted_names(evidence, flagged, k=k)
+    if not t and not v:
+        return counted
+    t, v = t or counted[0], v or counted[1]
+    return t, [name for name in v if not t or not _names_part_of(name, t[0])]
+
+
+def _counted_names(evidence: Evidence, flagged: NDArray[np.int64], *, k: int) -> Names:
+    """Names for these facts and their images by phrase statistics."""
+    concepts, judged = evidence.concepts, np.flatnonzero(~np.isnan(evidence.alignment))
     inside = np.asarray(concepts.by_fact[flagged].sum(0)).ravel()
     if not inside.any():
         return [], []
@@ -68,33 +82,6 @@ def _pair(evidence: Evidence, errors: list[int], group: NDArray[np.int64]) -> Pa
         return None
     pair = make_pair(concepts, beliefs, share, rows, order, scores=np.zeros(len(order)), tried=len(order))
     return replace(pair, also_errors=tuple(errors[1:]))
-
-
-def no_grouping_composed(
-    evidence: Evidence, parts: Parts, score: NDArray[np.float32], *, k: int = 5, seed: int = 0
-) -> Names:
-    """The same by a composition: its first scorer flags facts one by one, its summarizers name them and their images.
-
-    Models, prompts and the number of members that are looked at are those of the method "paper"; where its summarizers
-    are "phrases", or say nothing, phrase statistics name as there.
-
-    Args:
-        evidence: as `symbal_hf.auditing.composed.gather_composed` made it.
-        parts: the models.
-        score: (F,) alignment of each fact by scorer_1, NaN where unknown.
-        k: how many names are asked for.
-        seed: of the members that are summarized.
-    """
-    facts, flagged = evidence.concepts.facts, np.flatnonzero(score < FLAG)
-    if not len(flagged):
-        return [], []
-    t = name_facts(parts, "summarizer_1", [facts.text[f] for f in flagged], k=k, seed=seed)
-    rows = np.unique(facts.row[flagged]).tolist()
-    v = name_images(parts, "summarizer_2", evidence.data, rows, k=k, seed=seed)
-    if not t or not v:
-        counted = no_grouping(evidence, score, k=k)
-        t, v = t or counted[0], v or counted[1]
-    return t, [name for name in v if not t or not _names_part_of(name, t[0])]
 
 
 def _names_part_of(one: str, other: str) -> bool:
@@ -142,7 +129,7 @@ def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
     concepts, facts = evidence.concepts, evidence.concepts.facts
     if not concepts.names:
         return [], []
-    alignment = fact_alignment(concepts, evidence.beliefs.log_ratio)
+    alignment = evidence.alignment
     judged = np.flatnonzero(~np.isnan(alignment))
     if len(judged) < 2:
         return [], []
@@ -152,7 +139,7 @@ def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
     place = np.full(len(facts), -1)
     place[judged] = np.arange(len(judged))
     errors = np.argsort(-phrases @ (said[place[worst]].mean(0) - said.mean(0)), kind="stable")
-    images = image_vectors(evidence)
+    images = evidence.images()
     rows = np.unique(facts.row[worst])
     order = np.argsort(-phrases @ (images[rows].mean(0) - images.mean(0)), kind="stable")
     order = order[~other_names(concepts, int(errors[0]))[order]]

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from symbal_hf.auditing.composed import composed_paper_pairs, gather_composed
-from symbal_hf.auditing.engine import association_pairs, two_stage_pairs
-from symbal_hf.auditing.evidence import Evidence, choose_scorer, weigh
-from symbal_hf.auditing.judges import Columns
-from symbal_hf.auditing.verdict import check_gates, conclude
-from symbal_hf.bench.baselines import FLOORS, Names, no_grouping, no_grouping_composed
+from symbal_hf.auditing.engine import association_pairs
+from symbal_hf.auditing.evidence import Kept, gather
+from symbal_hf.auditing.two_stages import two_stages
+from symbal_hf.auditing.verdict import conclude
+from symbal_hf.bench.baselines import FLOORS, Names, no_grouping
 from symbal_hf.bench.direct import CONTEXT_TOKENS, Direct, chat_for_direct
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Asking, Chance, Gates, Placing, Summing, names_of, take, values_of
+from symbal_hf.core.options import Parts as PartOptions
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.models.chat.asking import Ledger
 from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.composition import Composition, Preset, both_stages, choose_composition
-from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
+from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, named
 from symbal_hf.results.findings import AuditResult
-
-if TYPE_CHECKING:
-    from symbal_hf.auditing.references import ReferenceJudge
 
 MethodName = Literal[
     "association", "paper", "no-grouping", "direct", "most-frequent", "chair", "embedding-difference"
 ]  # fmt: skip
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
-THRESHOLDS = ("top_k", "tau", "alpha", "min_rate")
-PLACES = ("concurrency", "members", "device", "dtype", "device_map")
+MODEL_OPTIONS = (Gates, Summing, Asking, Placing, Chance)
 
 
 @dataclass(frozen=True)
@@ -64,55 +60,6 @@ def answer_of(result: AuditResult) -> Answer:
 
 def _named(names: Names) -> Answer:
     return Answer(tuple(names[0]), tuple(names[1]))
-
-
-@dataclass
-class LiteEvidence:
-    """Evidence by the lite preset for settings that differ in captions alone.
-
-    Image embeddings, what was judged of each concept on each image, and references made ready are kept from one setting
-    of a group to the next; the first of another group drops them.
-    """
-
-    scorer: str = "auto"
-    store: Store = field(default_factory=Store)
-    progress: Progress = quiet
-    _group: str = ""
-    _columns: Columns = field(default_factory=dict)
-    _regions: Any = None
-    _reference_judge: ReferenceJudge | None = None
-
-    def __post_init__(self) -> None:
-        from symbal_hf.models.encoders.lite import MiniLM
-
-        self._embed = partial(embed_texts, encoder=MiniLM(), store=self.store)
-
-    def __call__(self, data: AuditData, group: str) -> Evidence:
-        """The evidence about `data`, a setting of `group`."""
-        from symbal_hf.auditing.references import ReferenceJudge
-
-        scorer = choose_scorer(self.scorer, data)  # type: ignore[arg-type]
-        if group != self._group:
-            self._group, self._columns, self._regions, self._reference_judge = group, {}, None, None
-            if scorer == "reference" and data.references is not None:
-                self._reference_judge = ReferenceJudge(data.references, self._embed)
-            elif scorer == "embedding" and data.images is not None:
-                self._regions = _regions(data, self.store, self.progress)
-        return weigh(
-            data, self._regions, self._embed, scorer=scorer, columns=self._columns,
-            reference_judge=self._reference_judge,
-        )  # fmt: skip
-
-
-def _regions(data: AuditData, store: Store, progress: Progress) -> Any:
-    from symbal_hf.models.encoders.lite import LiteVision
-
-    assert data.images is not None
-    regions, bad = embed_images(data.images, LiteVision(), store=store, progress=progress)
-    if bad:
-        row = min(bad)
-        raise BadData(f"the image of {data.ids[row]} in {data.source}: {bad[row]}; build the benchmark anew.")
-    return regions
 
 
 def make_method(
@@ -148,79 +95,66 @@ def make_method(
         raise BadData(f"no method {method!r}; available: {', '.join(METHODS)}.")
     if context_tokens is not None and method != "direct":
         raise BadData(f"context_tokens={context_tokens} is an option of the method direct, not of {method}; leave it.")
-    store = store or Store()
-    lite_scorer, given = both_stages(scorer, summarizer, options)
-    if strange := sorted(options.keys() - given.keys() - {*THRESHOLDS, *PLACES, "seed", "prompts"}):
-        raise TypeError(f"no option {strange[0]!r} of a method.")
-    specs, objects = named(given)
+    names = names_of(PartOptions, *MODEL_OPTIONS)
+    if strange := sorted(options.keys() - set(names)):
+        raise TypeError(f"no option {strange[0]!r} of a method; its options are {', '.join(names)}.")
+    part_options, gates, summing, asking, placing, chance = take(options, PartOptions, *MODEL_OPTIONS)
+    specs, objects = named(both_stages(scorer, summarizer, values_of(part_options)))
     composition = choose_composition(preset, **specs)
-    seed, thresholds = options.get("seed", 0), {key: options[key] for key in THRESHOLDS if key in options}
-    check_gates(**thresholds)
-    if composition is not None:
-        _check(method, composition, lite_scorer)
-        prompts = options.get("prompts")
-        parts = Parts(
-            composition, store, prompts=Prompts(None if prompts is None else Path(prompts)), objects=objects,
-            **{key: options[key] for key in PLACES if key in options},
-        )  # fmt: skip
-        return _composed(method, parts, seed, thresholds, context_tokens)
+    _check(method, composition)
+    parts = Parts(
+        composition,
+        store or Store(),
+        prompts=Prompts(None if asking.prompts is None else Path(asking.prompts)),
+        objects=objects,
+        concurrency=asking.concurrency,
+        members=summing.members,
+        progress=progress,
+        **values_of(placing),
+    )
     if method == "direct":
-        raise BadData("method='direct' asks a chat model; name it with chat, such as hf:MODEL or openai:URL#MODEL.")
-    evidence_of = LiteEvidence(lite_scorer, store, progress)
+        tokens = CONTEXT_TOKENS if context_tokens is None else context_tokens
+        direct = Direct(parts, chat_for_direct(composition), tokens, chance.seed)
+        return _counted(parts, lambda data, group: _named(direct(data)))
+    groups: dict[str, Kept] = {}
 
-    def lite(data: AuditData, group: str) -> Answer:
-        evidence = evidence_of(data, group)
+    def answer(data: AuditData, group: str) -> Answer:
+        if group not in groups:
+            groups.clear()  # the first of another group drops what the last one kept
+        evidence = gather(data, parts, on_bad_row="error", kept=groups.setdefault(group, Kept()))
         if method in FLOORS:
             return _named(FLOORS[method](evidence))
         if method == "no-grouping":
-            return _named(no_grouping(evidence))
-        pairs = association_pairs(evidence) if method == "association" else two_stage_pairs(evidence, seed=seed)
-        return answer_of(conclude(evidence, pairs, **thresholds))
+            return _named(no_grouping(evidence, parts, seed=chance.seed))
+        if method == "association":
+            pairs = association_pairs(evidence)
+        else:
+            evidence, pairs = two_stages(evidence, parts, seed=chance.seed)
+        return answer_of(conclude(evidence, pairs, **values_of(gates)))
 
-    return lite
+    return _counted(parts, answer)
 
 
-def _check(method: MethodName, composition: Composition, lite_scorer: str) -> None:
+def _check(method: MethodName, composition: Composition) -> None:
     """Raises where a method cannot work with these models."""
-    if lite_scorer != "auto":
-        raise BadData(f"scorer={lite_scorer!r} is of the lite preset; with other models give scorer_1 and scorer_2.")
-    if method in ("most-frequent", "embedding-difference"):
+    plain = {composition.text_encoder, composition.image_encoder} == {"lite"} and composition.chat is None
+    if method in ("most-frequent", "embedding-difference") and not plain:
         raise BadData(f"method={method!r} works with the lite preset alone; leave out other models.")
-    if method in ("no-grouping", "chair") and composition.scorer_1.startswith("embedding"):
+    if method in ("no-grouping", "chair") and composition.scorer_1.startswith("embedding") and not plain:
         raise BadData(
             f"method={method!r} calls single statements false, and scorer_1={composition.scorer_1!r} gives cosines, "
             "which only rank them; use text-only or vision-language."
         )
 
 
-def _composed(
-    method: MethodName, parts: Parts, seed: int, thresholds: Mapping[str, Any], context_tokens: int | None
-) -> Method:
-    """A method by the models of a composition."""
-    direct = None
-    if method == "direct":
-        tokens = CONTEXT_TOKENS if context_tokens is None else context_tokens
-        direct = Direct(parts, chat_for_direct(parts.composition), tokens, seed)
-
-    def answer(data: AuditData) -> Answer:
-        if direct is not None:
-            return _named(direct(data))
-        evidence, score, told = gather_composed(data, parts)
-        if method == "no-grouping":
-            return _named(no_grouping_composed(evidence, parts, score, seed=seed))
-        if method in FLOORS:
-            return _named(FLOORS[method](evidence))
-        if method == "association":
-            pairs = association_pairs(evidence)
-        else:
-            evidence, pairs = composed_paper_pairs(evidence, parts, score, told, seed=seed)
-        return answer_of(conclude(evidence, pairs, **thresholds))
+def _counted(parts: Parts, answer: Method) -> Method:
+    """The method, with what it asked of models for each setting."""
 
     def counted(data: AuditData, group: str) -> Answer:
         parts.ledger = Ledger()  # models stay, counts are of one setting
-        said = answer(data)
+        reply = answer(data, group)
         counts = parts.ledger.counts.values()
         calls = {key: sum(getattr(count, key) for count in counts) for key in ("asked", "cached", "failed", "unparsed")}
-        return replace(said, calls=calls if counts else {})
+        return replace(reply, calls=calls if counts else {})
 
     return counted

@@ -228,6 +228,11 @@ def take(options: Mapping[str, Any], *groups: type[Any], by: str = "audit") -> t
     )
 
 
+def values_of(*groups: Group) -> dict[str, Any]:
+    """All options of these groups, flat and uncopied: a value may be a model."""
+    return {one.name: getattr(group, one.name) for group in groups for one in fields(group)}
+
+
 def given(*groups: Group) -> dict[str, Any]:
     """The options of these groups that are not as they are by default, flat."""
     return {

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges import ObjectJudge
+from symbal_hf.auditing.judges.objects import ObjectJudge
+from symbal_hf.auditing.judges.protocol import judge_all
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.encoders.embedding import Progress, quiet
@@ -124,7 +125,7 @@ class ObjectsDetector:
         known = sorted({c for c in classes if c is not None})
         scores = np.full((len(data), len(names)), np.nan, np.float32)
         if known:
-            presence, _ = ObjectJudge(data.objects, self.vocabulary).judge(known)
+            presence, _ = judge_all(ObjectJudge(data.objects, self.vocabulary), known)
             sure = np.where(np.isnan(presence), np.nan, presence > 0.5)
             for i, name in enumerate(classes):
                 if name is not None:

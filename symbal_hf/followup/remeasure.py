@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from symbal_hf.auditing.asked import Asked, measured
@@ -15,6 +15,7 @@ from symbal_hf.data.table import AuditData
 from symbal_hf.language.concepts import class_named, find_concepts, own_name
 from symbal_hf.language.facts import split_facts
 from symbal_hf.matching.judge import NameJudge
+from symbal_hf.models.composition import audited_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, Finding
 
@@ -110,7 +111,7 @@ def other_names_of(captions: Sequence[str], errors: Sequence[str], judge: NameJu
 def _gather(
     result: AuditResult,
     data: AuditData,
-    words: object,
+    words: Mapping[str, Sequence[str]] | None,
     always: Sequence[str],
     same: dict[str, str],
     *,
@@ -118,21 +119,21 @@ def _gather(
     progress: Progress,
 ) -> Evidence:
     """The evidence by the models of the audit; raises `BadData` where they are others today."""
-    from symbal_hf.auditing.composed import gather_composed
-    from symbal_hf.auditing.engine import lite_models
-    from symbal_hf.models.composition import Composition
     from symbal_hf.models.parts import Parts
 
-    told, models = result.provenance, result.provenance["models"]
-    shared: dict = {"vocabulary": words, "always": always, "same": same, "on_bad_row": told.get("on_bad_row", "warn")}
-    if "composition" not in models:
-        evidence = gather(data, scorer=told["scorer"], store=store, progress=progress, **shared)
-        now = lite_models(evidence)
-        if now != models:
-            raise BadData(f"the audit was made with {models} and today's models are {now}; audit again.")
-        return evidence
-    parts = Parts(Composition(**models["composition"]), store, progress=progress)
-    for name, known in models.get("prompts", {}).items():
-        if parts.prompts.hash(name) != known:
-            raise BadData(f"the audit asked another prompt {name} than the packaged one; audit again.")
-    return gather_composed(data, parts, **shared)[0]
+    provenance = result.provenance
+    models = provenance["models"]
+    parts = Parts(audited_composition(provenance), store, progress=progress)
+    parts.settle(data)
+    for name, known in {**parts.lite(), **{k: parts.prompts.hash(k) for k in models.get("prompts", {})}}.items():
+        audited = models.get("prompts", {}).get(name, models.get(name, known))
+        if audited != known:
+            raise BadData(f"the audit used another {name} ({audited}) than today's ({known}); audit again.")
+    return gather(
+        data,
+        parts,
+        vocabulary=words,
+        always=always,
+        same=same,
+        on_bad_row=provenance.get("on_bad_row", "warn"),
+    )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from symbal_hf.core.options import AUDIT, defaults_of
+from symbal_hf.models.composition import audited_composition, choose_composition
 
 if TYPE_CHECKING:
     from symbal_hf.results.findings import AuditResult
 
-PARTS = (
-    "text_encoder", "image_encoder", "scorer_1", "scorer_2", "summarizer_1", "summarizer_2", "captioner", "chat"
-)  # fmt: skip
 GATES = ("top_k", "tau", "alpha", "min_rate", "seed")
 
 
@@ -41,8 +41,6 @@ def audit_command(
     Returns:
         None in the place of a command where a model or classes were objects of a program.
     """
-    from symbal_hf.auditing.engine import audit
-
     made, notes, options = result.provenance, list[str](), dict[str, Any]()
     options |= {k: v for k, v in read.items() if k not in ("source", "image_root", "seed", "on_bad_row")}
     if image_root is not None:
@@ -55,22 +53,18 @@ def audit_command(
     if isinstance(vocabulary, (str, Path)):
         words_file = str(Path(vocabulary).absolute())
     options["vocabulary"] = words_file
-    usual = {name: option.default for name, option in inspect.signature(audit).parameters.items()}
+    usual = {"preset": "lite", "method": "association", **defaults_of(*AUDIT)}
     for name in ("preset", "method", "on_bad_row", *GATES):
         if made.get(name) is not None and made[name] != usual[name]:
             options[name] = made[name]
-    composition = made.get("models", {}).get("composition")
-    if composition is None:
-        options["scorer"] = made.get("scorer")
-    else:
-        from symbal_hf.models.composition import choose_composition
-
-        preset = choose_composition(made["preset"])
-        for part in PARTS:
-            if composition.get(part) is not None and composition[part] != getattr(preset, part, None):
-                options[part] = composition[part]
-        if any("object:" in str(spec) for spec in composition.values()):
-            return None, (*notes, "models of that audit were objects of a program; give them to symbal_hf.audit again")
+    audited, preset = audited_composition(made), choose_composition(made["preset"])
+    changed = {part: spec for part, spec in asdict(audited).items() if spec not in (None, getattr(preset, part))}
+    if audited.scorer_1 == audited.scorer_2 and "scorer_1" in changed:
+        changed = {"scorer": changed.pop("scorer_1"), **changed}
+        changed.pop("scorer_2", None)
+    if any("object:" in str(spec) for spec in asdict(audited).values()):
+        return None, (*notes, "models of that audit were objects of a program; give them to symbal_hf.audit again")
+    options |= changed
     if words_file is None and (vocabulary is not None or made.get("classes") is not None):
         return None, (*notes, "the vocabulary of that audit lies in no file; give it to symbal_hf.audit again")
     words = ["symbal", "audit", str(table)]

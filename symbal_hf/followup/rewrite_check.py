@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges import fact_alignment
+from symbal_hf.auditing.evidence import gather
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.language.facts import split_facts
+from symbal_hf.models.composition import audited_composition, split_part
 from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.models.parts import Parts
+from symbal_hf.models.scorers import score_facts
 
 if TYPE_CHECKING:
     from symbal_hf.models.chat.prompting import Prompts
@@ -59,30 +62,22 @@ def check_rewrites(
     for number, row in rows.items():
         captions[row] = "\n".join(sentence for part in asked[number] for sentence in part)
     changed = replace(data, captions=tuple(captions))
-    composition = result.provenance.get("models", {}).get("composition")
-    if composition is not None:
-        keep = set(rows.values())
-        few = changed.without({row: "" for row in range(len(data)) if row not in keep})
-        if any(isinstance(spec, str) and spec.split(":")[-2:-1] == ["object"] for spec in composition.values()):
-            return out | dict.fromkeys(rows, False)  # its models were the caller's own
-        from symbal_hf.models.composition import Composition
-        from symbal_hf.models.parts import Parts
-        from symbal_hf.models.scorers import score_facts
-
-        facts = split_facts(few.captions)
-        parts = Parts(Composition(**composition), store, prompts=prompts, progress=progress, **place)
-        score = score_facts(parts, "scorer_1", few, facts, np.arange(len(facts)))
-        return out | _compared(few, facts, score, asked, silent=UNKNOWN)
-    from symbal_hf.auditing.evidence import gather
-
-    evidence = gather(
-        changed, scorer=result.provenance["scorer"], vocabulary=vocabulary, store=store, progress=progress
-    )
-    facts, beliefs = evidence.concepts.facts, evidence.beliefs
-    if beliefs.given_truth:
-        return out | _named(evidence, asked, rows)
-    score = fact_alignment(evidence.concepts, beliefs.log_ratio)
-    return dict.fromkeys(rows, False) | out | _compared(evidence.data, facts, score, asked, silent=True)
+    composition = audited_composition(result.provenance)
+    if any(isinstance(spec, str) and spec.split(":")[-2:-1] == ["object"] for spec in asdict(composition).values()):
+        return out | dict.fromkeys(rows, False)  # its models were the caller's own
+    parts = Parts(composition, store, prompts=prompts, progress=progress, **place)
+    kind, _ = split_part(composition.scorer_1)
+    if kind in ("objects", "reference") or composition.calibrated:
+        evidence = gather(changed, parts, vocabulary=vocabulary)
+        if evidence.beliefs.given_truth:
+            return out | _named(evidence, asked, rows)
+        compared = _compared(evidence.data, evidence.concepts.facts, evidence.alignment, asked, silent=True)
+        return dict.fromkeys(rows, False) | out | compared
+    keep = set(rows.values())
+    few = changed.without({row: "" for row in range(len(data)) if row not in keep})
+    facts = split_facts(few.captions)
+    score = score_facts(parts, "scorer_1", few, facts, np.arange(len(facts)))
+    return out | _compared(few, facts, score, asked, silent=UNKNOWN)
 
 
 def _of_rows(data: AuditData, facts: Any, asked: Mapping[int, Sentences]) -> dict[int, tuple[list[int], list[int]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import json
 import tempfile
@@ -15,9 +14,10 @@ import torch
 from transformers import AutoConfig, AutoModel, Pipeline, PreTrainedConfig, PreTrainedModel
 from transformers.pipelines import PIPELINE_REGISTRY
 
-from symbal_hf.auditing.engine import Method, audit
+from symbal_hf.auditing.engine import audit
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
+from symbal_hf.core.options import AUDIT, Method, names_of
 from symbal_hf.data.table import AuditData, load_data
 from symbal_hf.huggingface.card import check_portable, composition_card
 from symbal_hf.huggingface.publish import check_repo, sending
@@ -32,7 +32,7 @@ READING = (
     "image_column", "caption_column", "reference_column", "objects_column", "image_root", "join", "limit", "sample",
     "on_bad_row", "source_format", "allow_download",
 )  # fmt: skip
-OPTIONS = tuple(name for name in inspect.signature(audit).parameters if name not in (*READING, "source", "preset"))
+OPTIONS = ("method", "vocabulary", "pairs", "store", "progress", *(n for n in names_of(*AUDIT) if n not in READING))
 Output = Literal["findings", "prediction", "result"]
 
 
@@ -93,7 +93,7 @@ class SymbalConfig(PreTrainedConfig):
 
     def composed(self) -> str | Preset:
         """What `symbal_hf.audit` takes as its preset."""
-        return Preset(self.preset, "", Composition(**parts), ()) if (parts := self.parts()) else "lite"
+        return Preset(self.preset, "", Composition().with_parts(**self.parts()), ())
 
     def parts(self) -> dict[str, str]:
         """The parts that it names."""
@@ -263,12 +263,13 @@ class SymbalPipeline(Pipeline):
             BadData: an option that is no plain value, such as a function, which no other process could find again.
         """
         given = {**self._preprocess_params, **self._forward_params}
-        scorer, parts = both_stages(given.pop("scorer", self.model.config.scorer), given.pop("summarizer", None), given)
+        scorer = given.pop("scorer", None)
+        parts = both_stages(scorer, given.pop("summarizer", None), given)
         specs, _ = named(parts)
         plain = self.model.config.options().keys() & given.keys()
         changed = {name: given[name] for name in plain} | {k: v for k, v in specs.items() if v is not None}
         return SymbalModel(SymbalConfig(**{**self.model.config.options(), **self.model.config.parts(), **changed,
-                                           "preset": self.model.config.preset, "scorer": scorer}))  # fmt: skip
+                                           "preset": self.model.config.preset, }))  # fmt: skip
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> None:  # type: ignore[override]
         """See `SymbalModel.save_pretrained`."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from symbal_hf.core.errors import BadData
 
-ScorerKind = Literal["embedding", "text-only", "vision-language", "object"]
+ScorerKind = Literal["auto", "objects", "reference", "embedding", "text-only", "vision-language", "object"]
 SummarizerKind = Literal["phrases", "text-only", "vision-language", "object"]
 SCORERS: tuple[ScorerKind, ...] = get_args(ScorerKind)
 SUMMARIZERS: tuple[SummarizerKind, ...] = get_args(SummarizerKind)
-LITE_SCORERS = ("auto", "embedding", "reference", "objects")
+PLAIN = ("auto", "objects", "reference")  # scorers that take no model
 CHATS = ("hf", "openai", "file", "object")
 
 
@@ -25,8 +25,10 @@ class Composition:
     Attributes:
         text_encoder: of facts, such as "st:Qwen/Qwen3-Embedding-8B"; see `symbal_hf.models.encoders.load`.
         image_encoder: of images.
-        scorer_1: alignment of facts in stage 1: "embedding[:ENCODER]", "text-only[:CHAT]" or "vision-language[:CHAT]".
-        scorer_2: the same in stage 2.
+        scorer_1: what captions are checked against in stage 1: "objects", "reference", "embedding[:ENCODER]",
+            "text-only[:CHAT]", "vision-language[:CHAT]", or "auto": what the chat model sees where there is one, else
+            the surest of the first three that the data allow.
+        scorer_2: the same in stage 2; "auto" is what stage 1 takes.
         summarizer_1: names t: "phrases" (no language model), "text-only[:CHAT]" or "vision-language[:CHAT]".
         summarizer_2: names v.
         captioner: captions of images where no references are: a CHAT model, "file:captions.jsonl", or None.
@@ -38,8 +40,8 @@ class Composition:
 
     text_encoder: str = "lite"
     image_encoder: str = "lite"
-    scorer_1: str = "vision-language"
-    scorer_2: str = "vision-language"
+    scorer_1: str = "auto"
+    scorer_2: str = "auto"
     summarizer_1: str = "phrases"
     summarizer_2: str = "phrases"
     captioner: str | None = None
@@ -47,8 +49,10 @@ class Composition:
 
     def __post_init__(self) -> None:
         for part in ("scorer_1", "scorer_2"):
-            kind, _ = split_part(getattr(self, part))
-            if kind not in SCORERS:
+            if self.chat is not None and getattr(self, part) == "auto":
+                object.__setattr__(self, part, "vision-language")
+            kind, model = split_part(getattr(self, part))
+            if kind not in SCORERS or (kind in PLAIN and model):
                 raise BadData(f"{part}={getattr(self, part)!r}; a scorer is one of {', '.join(SCORERS)}.")
         for part in ("summarizer_1", "summarizer_2"):
             kind, _ = split_part(getattr(self, part))
@@ -68,6 +72,12 @@ class Composition:
                     + (", or file:captions.jsonl." if part == "captioner" else ".")
                 )
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether images are judged by the encoder whose log-odds are calibrated, the lite one."""
+        kind, encoder = split_part(self.scorer_1)
+        return kind == "embedding" and (encoder or self.image_encoder) == "lite"
+
     def chat_of(self, part: str) -> str | None:
         """The chat model that scorer or summarizer `part` asks, or None where it asks none."""
         kind, model = split_part(getattr(self, part))
@@ -75,24 +85,51 @@ class Composition:
 
     def with_parts(self, **parts: str | None) -> Composition:
         """The composition with other parts; None leaves a part as it is."""
-        known = {f.name for f in fields(self)}
-        if strange := sorted(parts.keys() - known):
-            raise BadData(f"no part {strange[0]!r}; the parts are {', '.join(sorted(known))}.")
-        return Composition(**{**asdict(self), **{k: v for k, v in parts.items() if v is not None}})
+        names = {f.name for f in fields(self)}
+        if strange := sorted(parts.keys() - names):
+            raise BadData(f"no part {strange[0]!r}; the parts are {', '.join(sorted(names))}.")
+        return Composition(**{**asdict(self), **{name: spec for name, spec in parts.items() if spec is not None}})
+
+    def settled(self, *, objects: bool, references: bool, images: bool) -> Composition:
+        """The composition with the scorers that the data allow in the place of "auto".
+
+        Raises:
+            BadData: data without what a scorer checks captions against.
+        """
+        has = {"objects": objects, "reference": references, "embedding": images}
+        surest = next((kind for kind, there in has.items() if there), None)
+        first, second = self.scorer_1, self.scorer_2
+        if "auto" in (first, second) and surest is None:
+            raise BadData(
+                "nothing to check the captions against: the source has no images, references or objects; name their "
+                "column with --image-column, --reference-column or --objects-column, or add a file with --join."
+            )
+        first = str(surest) if first == "auto" else first
+        second = first if second == "auto" else second
+        for spec in (first, second):
+            kind, _ = split_part(spec)
+            if not has.get(kind, True):
+                usable = ", ".join(name for name, there in has.items() if there) or "none"
+                raise BadData(f"scorer {kind!r} needs a column that the source lacks; usable here: {usable}.")
+        return replace(self, scorer_1=first, scorer_2=second)
 
 
-def both_stages(scorer: Any, summarizer: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The scorer of the lite preset, and all parts of `given`, a scorer or summarizer for both stages spread over them.
-
-    "auto", "objects", "reference" and "embedding" are the lite preset's; any other scorer is one of a composition.
-    """
-    lite = scorer if isinstance(scorer, str) and scorer in LITE_SCORERS else "auto"
-    every = {"scorer": None if lite is scorer else scorer, "summarizer": summarizer}
+def both_stages(scorer: Any, summarizer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parts of `given`, with a scorer or summarizer for both stages spread over them; "auto" is the preset's."""
+    every = {"scorer": None if isinstance(scorer, str) and scorer == "auto" else scorer, "summarizer": summarizer}
     names = [f.name for f in fields(Composition)]
     parts = {name: given[name] if given.get(name) is not None else every.get(name.rstrip("_12")) for name in names}
     if isinstance(summarizer, str) and summarizer.startswith("vision-language") and given.get("summarizer_1") is None:
         parts["summarizer_1"] = summarizer.replace("vision-language", "text-only", 1)  # facts are text
-    return lite, parts
+    return parts
+
+
+def audited_composition(provenance: Mapping[str, Any]) -> Composition:
+    """The composition of a finished audit; files of version 0.1 name none where it was the lite preset's."""
+    parts = provenance.get("models", {}).get("composition")
+    if parts is None:
+        return Composition(scorer_1=provenance["scorer"], scorer_2=provenance["scorer"])
+    return Composition(**parts)
 
 
 def split_part(spec: str) -> tuple[str, str | None]:
@@ -135,7 +172,7 @@ class Preset:
 
 
 def preset_names() -> tuple[str, ...]:
-    """The packaged presets besides "lite"."""
+    """The packaged presets."""
     folder = resources.files("symbal_hf.models").joinpath("presets")
     return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))
 
@@ -156,7 +193,7 @@ def load_preset(name: str | Path) -> Preset:
     elif name in preset_names():
         text = resources.files("symbal_hf.models").joinpath(f"presets/{name}.yaml").read_text("utf-8")
     else:
-        raise BadData(f"no preset {str(name)!r}; available: lite, {', '.join(preset_names())}, or a .yaml file.")
+        raise BadData(f"no preset {str(name)!r}; available: {', '.join(preset_names())}, or a .yaml file.")
     try:
         data: Any = yaml.safe_load(text)
         parts = {f.name for f in fields(Composition)}
@@ -169,11 +206,7 @@ def load_preset(name: str | Path) -> Preset:
     return Preset(path.stem if path.suffix else str(name), str(data.get("about", "")), composition, models)
 
 
-def choose_composition(preset: str | Path | Preset, **parts: str | None) -> Composition | None:
-    """The composition of `preset` with other parts where given; None for the lite preset as it ships."""
-    given = {name: value for name, value in parts.items() if value is not None}
-    if isinstance(preset, Preset):
-        return preset.composition.with_parts(**given)
-    if preset == "lite":
-        return Composition(**given) if given else None
-    return load_preset(preset).composition.with_parts(**given)
+def choose_composition(preset: str | Path | Preset, **parts: str | None) -> Composition:
+    """The composition of `preset` with other parts where given."""
+    chosen = preset if isinstance(preset, Preset) else load_preset(preset)
+    return chosen.composition.with_parts(**parts)

@@ -19,7 +19,7 @@ from symbal_hf.models.composition import CHATS, Composition, split_part
 from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
 
 if TYPE_CHECKING:
-    from symbal_hf.data.table import Images
+    from symbal_hf.data.table import AuditData, Images
     from symbal_hf.models.encoders.load import JointEncoder
 
 
@@ -72,6 +72,19 @@ class Parts:
     num_nodes: int = 1
     strategy: str | None = None
     progress: Progress = quiet
+
+    def __post_init__(self) -> None:
+        self._wanted = self.composition
+
+    def settle(self, data: AuditData) -> None:
+        """Let scorers "auto" be what these data allow.
+
+        Raises:
+            BadData: data without what a scorer checks captions against.
+        """
+        self.composition = self._wanted.settled(
+            objects=data.objects is not None, references=data.references is not None, images=data.images is not None
+        )
 
     def chat(self, spec: str) -> ChatModel:
         """The chat model of this spec."""
@@ -206,7 +219,18 @@ class Parts:
     def provenance(self) -> dict[str, Any]:
         """Names, revisions and prompt hashes of everything, and how much was asked; no text, image or key."""
         used = {name: self.prompts.hash(name) for name in sorted(self._asked)}
-        return {"composition": without_passwords(asdict(self.composition)), "prompts": used, **self.ledger.as_dict()}
+        composition = without_passwords(asdict(self.composition))
+        return {"composition": composition, **self.lite(), "prompts": used, **self.ledger.as_dict()}
+
+    def lite(self) -> dict[str, str]:
+        """The packaged models that judge, by what they are for."""
+        from symbal_hf.models.encoders.lite import LiteVision, MiniLM
+
+        models = {"text": MiniLM.name}
+        if self.composition.calibrated:
+            vision = LiteVision()
+            models |= {"image": vision.name, "adapter": vision.fingerprint}
+        return models
 
     @property
     def _asked(self) -> list[PromptName]:

@@ -125,7 +125,8 @@ def test_methods_work_by_chat_models_too(base, store, method):
 def test_what_an_audit_says_a_benchmark_is_told(base, store):
     data, options = planted(base), {"summarizer_1": "text-only", "summarizer_2": "vision-language", "members": 20}
     for method in ("association", "paper"):
-        result = symbal_hf.audit(data, method=method, chat=Oracle(base), store=store, **options)
+        given = options if method == "paper" else {}  # an audit refuses what association would not read
+        result = symbal_hf.audit(data, method=method, chat=Oracle(base), store=store, **given)
         said = make_method(method, chat=Oracle(base), store=store, **options)(data, "group")
         assert list(said.textual_error) == result.prediction()["textual_error"]
         assert list(said.visual_feature) == result.prediction()["visual_feature"]
@@ -179,14 +180,15 @@ def test_only_facts_that_are_called_false_are_named(base, store):
 
 
 def test_what_nobody_could_judge_is_not_flagged(base, store):
-    evidence = gather(planted(base, references=True), store=store)
+    parts = Parts(Composition(scorer_1="reference"), store)
+    evidence = gather(planted(base, references=True), parts)
     score = np.full(len(evidence.concepts.facts), np.nan, np.float32)
-    assert no_grouping(evidence, score) == ([], [])
+    assert no_grouping(replace(evidence, score=score), parts) == ([], [])
     bench = evidence.concepts.facts_naming(evidence.concepts.names.index("bench"))
     score[:] = 0.9
     score[bench[0]] = 0.1
     names = set(evidence.concepts.by_fact[bench[0]].nonzero()[1])
-    assert set(no_grouping(evidence, score)[0]) <= {evidence.concepts.names[c] for c in names}
+    assert set(no_grouping(replace(evidence, score=score), parts)[0]) <= {evidence.concepts.names[c] for c in names}
 
 
 @pytest.mark.parametrize("references", [False, True])
@@ -359,7 +361,7 @@ def test_a_question_that_fails_is_one_setting_lost_and_a_dead_model_is_the_end(b
      ("most-frequent", {"chat": "hf:x"}, "'most-frequent' works with the lite preset alone"),
      ("embedding-difference", {"chat": "hf:x"}, "'embedding-difference' works with the lite preset alone"),
      ("no-grouping", {"chat": "hf:x", "scorer_1": "embedding"}, "gives cosines, which only rank them"),
-     ("association", {"chat": "hf:x", "scorer": "objects"}, "scorer='objects' is of the lite preset")],
+     ("association", {"scorer": "objekts"}, "scorer_1='objekts'; a scorer is one of auto, objects")],
 )  # fmt: skip
 def test_a_method_that_cannot_work_says_so_at_once(tmp_path, method, options, complaint):
     with pytest.raises(BadData, match=complaint):

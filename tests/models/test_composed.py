@@ -241,7 +241,7 @@ def test_a_summary_that_cannot_be_used_is_counted_instead(base, tmp_path, said):
 
 @pytest.mark.parametrize(
     ("parts", "complaint"),
-    [({"scorer_1": "clip"}, "scorer_1='clip'; a scorer is one of embedding"),
+    [({"scorer_1": "clip"}, "scorer_1='clip'; a scorer is one of auto, objects, reference, embedding"),
      ({"summarizer_2": "gpt"}, "summarizer_2='gpt'"),
      ({"scorer_1": "text-only"}, "scorer_1='text-only' asks a chat model"),
      ({"summarizer_1": "vision-language", "chat": "hf:x"}, "facts are text"),
@@ -280,17 +280,20 @@ def test_audits_that_cannot_be_made_say_why(base, tmp_path):
         symbal_hf.audit(text, chat=oracle, store=store)
     with pytest.raises(BadData, match="give references, a captioner, or a vision-language scorer"):
         symbal_hf.audit(data, chat=oracle, scorer_1="text-only", store=store, scorer_2="text-only")
-    with pytest.raises(ValueError, match="scorer='objects' is of the lite preset"):
+    with pytest.raises(BadData, match="scorer 'objects' needs a column that the source lacks; usable here: embedding"):
         symbal_hf.audit(data, chat=CHAT, scorer="objects", store=store)
     with pytest.raises(BadData, match="no preset 'huge'; available: lite, paper-medical, paper-natural, small"):
         symbal_hf.audit(data, preset="huge", store=store)
 
 
 def test_presets_name_real_compositions_and_what_they_need():
-    assert preset_names() == ("paper-medical", "paper-natural", "small")
+    assert preset_names() == ("lite", "paper-medical", "paper-natural", "small")
     for name in preset_names():
         preset = load_preset(name)
         assert preset.about and all(m.gpu_gb > 0 and m.disk_gb > 0 and m.licence for m in preset.models)
+        if name == "lite":
+            assert preset.composition == Composition() and not preset.models
+            continue
         named = preset.composition.chat.partition(":")[2]
         assert any(m.name == named and m.serve and m.serve.startswith(f"vllm serve {named}") for m in preset.models)
     changed = load_preset("paper-natural").composition.with_parts(image_encoder="transformers:facebook/dinov2-large")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges import LIMIT, WELL_ALIGNED, Embed, Judge, ScorerName, log_ratio_of
-from symbal_hf.auditing.references import FORM
+from symbal_hf.auditing.judges.protocol import LIMIT, WELL_ALIGNED, Embed, Judge, ScorerName, log_ratio_of
+from symbal_hf.auditing.judges.references import FORM
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.language.phrases import noun_phrases, singular
 
@@ -29,26 +29,32 @@ class ListJudge:
     def __init__(self, told: Sequence[Sequence[str] | None], embed: Embed, *, scorer: ScorerName) -> None:
         """`told`: N lists of phrases or sentences, None or empty where nothing is known; `embed` compares phrases."""
         self.scorer, self.embed = scorer, embed
+        self.rows = len(told)
         self.told = np.array([bool(texts) for texts in told], bool)
         named = [sorted({p for text in texts or () for p in _phrases(text)}) for texts in told]
         self.phrases = sorted({p for group in named for p in group})
         place = {p: i for i, p in enumerate(self.phrases)}
         self._by_row = [np.array([place[p] for p in group], np.int64) for group in named]
 
-    def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `symbal_hf.auditing.judges.Judge.judge`."""
-        presence = np.full((len(self.told), len(names)), np.nan, np.float32)
+    def look(self, names: Sequence[str], rows: slice) -> NDArray[np.float32]:
+        """See `symbal_hf.auditing.judges.protocol.Judge.look`."""
+        told, phrases = self.told[rows], self._by_row[rows]
+        presence = np.full((len(told), len(names)), np.nan, np.float32)
         if not self.phrases:
-            return presence, np.zeros_like(presence)
-        known = self.embed([FORM.format(p) for p in self.phrases])
+            return presence
+        vectors = self.embed([FORM.format(p) for p in self.phrases])
         for start in range(0, len(names), 512):
-            part = names[start : start + 512]
-            near = self.embed([FORM.format(name) for name in part]) @ known.T
+            near = self.embed([FORM.format(name) for name in names[start : start + 512]]) @ vectors.T
             sure = np.asarray(SURE, np.float32)[np.digitize(near, NEAR)]
-            for row in np.flatnonzero(self.told):
-                phrases = self._by_row[row]
-                presence[row, start : start + 512] = sure[:, phrases].max(1, initial=SURE[0])
-        return presence, log_ratio_of(presence)
+            for row in np.flatnonzero(told):
+                presence[row, start : start + 512] = sure[:, phrases[row]].max(1, initial=SURE[0])
+        return presence
+
+    def conclude(
+        self, names: Sequence[str], seen: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """See `symbal_hf.auditing.judges.protocol.Judge.conclude`."""
+        return seen, log_ratio_of(seen) if self.phrases else np.zeros_like(seen)
 
 
 def _phrases(text: str) -> set[str]:
@@ -71,12 +77,18 @@ class FactJudge:
         self, judge: Judge, concepts: Concepts, score: NDArray[np.float32], *, scorer: ScorerName, trust: float = 0.97
     ) -> None:
         """`score` (F,) probability that each fact is true, NaN unknown; `trust` is the most that an answer is worth."""
-        self.other, self.concepts, self.scorer = judge, concepts, scorer
+        self.other, self.concepts, self.scorer, self.rows = judge, concepts, scorer, judge.rows
         self.score = np.clip(score, 1 - trust, trust)
 
-    def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `symbal_hf.auditing.judges.Judge.judge`."""
-        presence, ratio = self.other.judge(names)
+    def look(self, names: Sequence[str], rows: slice) -> NDArray[np.float32]:
+        """What the other judge sees."""
+        return self.other.look(names, rows)
+
+    def conclude(
+        self, names: Sequence[str], seen: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The other judge's conclusion, corrected where a fact was scored."""
+        presence, ratio = self.other.conclude(names, seen)
         place = {name: i for i, name in enumerate(self.concepts.names)}
         column = np.array([place.get(name, -1) for name in names])
         back = {int(c): i for i, c in enumerate(column) if c >= 0}

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges import LIMIT, Embed, ScorerName
+from symbal_hf.auditing.judges.protocol import LIMIT, Embed, ScorerName
 from symbal_hf.language.denials import asserted
 from symbal_hf.language.phrases import noun_phrases
 
@@ -32,6 +32,7 @@ class ReferenceJudge:
     def __init__(self, references: Sequence[Sequence[str]], embed: Embed) -> None:
         """`references` of N rows (an empty row cannot be judged); `embed` gives unit vectors of texts."""
         self.embed = embed
+        self.rows = len(references)
         self.told = np.array([any(t.strip() for t in texts) for texts in references], bool)
         found = [[sorted(noun_phrases(asserted(text))) for text in texts] for texts in references]
         self.phrases = sorted({p for texts in found for group in texts for p in group})
@@ -58,12 +59,26 @@ class ReferenceJudge:
             return np.zeros(0, np.int64), np.zeros(0)
         return np.concatenate(phrase), np.concatenate(near).astype(np.float64)
 
-    def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `symbal_hf.auditing.judges.Judge.judge`."""
+    def look(self, names: Sequence[str], rows: slice) -> NDArray[np.float32]:
+        """(n, P) cosine of each concept and the nearest phrase of the row's references; NaN where nothing is told."""
+        told, phrases = self.told[rows], self._by_row[rows]
+        seen = np.full((len(told), len(names)), np.nan, np.float32)
+        if not self.phrases:
+            return seen
+        for start in range(0, len(names), 512):
+            cosine = self.embed([FORM.format(name) for name in names[start : start + 512]]) @ self._vectors.T
+            for row in np.flatnonzero(told):
+                seen[row, start : start + 512] = cosine[:, phrases[row]].max(1, initial=0.0)
+        return seen
+
+    def conclude(
+        self, names: Sequence[str], seen: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """See `symbal_hf.auditing.judges.protocol.Judge.conclude`."""
         from scipy.optimize import isotonic_regression
 
         rows = np.flatnonzero(self.told)
-        presence = np.full((len(self.told), len(names)), np.nan, np.float32)
+        presence = np.full(seen.shape, np.nan, np.float32)
         ratio = np.zeros_like(presence)
         if not len(rows) or not self.phrases:
             return presence, ratio
@@ -71,26 +86,23 @@ class ReferenceJudge:
         bins, steps = np.digitize(near, EDGES), len(EDGES) + 1
         overall = np.bincount(bins, minlength=steps) + 1.0
         overall /= overall.sum()
-        place = {p: i for i, p in enumerate(self.phrases)}
+        index = {p: i for i, p in enumerate(self.phrases)}
         order = np.argsort(phrase, kind="stable")
         starts = np.searchsorted(phrase[order], np.arange(len(self.phrases) + 1))
-        for start in range(0, len(names), 512):
-            part = names[start : start + 512]
-            cosine = self.embed([FORM.format(name) for name in part]) @ self._vectors.T
-            for offset, name in enumerate(part):
-                near_row = np.array([cosine[offset, self._by_row[r]].max(initial=0.0) for r in rows])
-                here = np.digitize(near_row, EDGES)
-                at_random = np.bincount(here, minlength=steps) + overall
-                at_random /= at_random.sum()
-                true = PRIOR * overall
-                if name in place:
-                    own = order[starts[place[name]] : starts[place[name] + 1]]
-                    true = true + np.bincount(bins[own], minlength=steps)
-                true = true / true.sum()
-                # Nearer references never argue more strongly against a concept.
-                curve = isotonic_regression(np.log(at_random / true), weights=at_random + true, increasing=False).x
-                share = np.clip((near_row >= EDGES[-1]).mean(), 1e-3, 0.9)
-                column = np.clip(curve[here], -LIMIT, LIMIT)
-                ratio[rows, start + offset] = column
-                presence[rows, start + offset] = 1 / (1 + np.exp(column - np.log(share / (1 - share))))
+        for c, name in enumerate(names):
+            near_row = seen[rows, c]
+            here = np.digitize(near_row, EDGES)
+            at_random = np.bincount(here, minlength=steps) + overall
+            at_random /= at_random.sum()
+            true = PRIOR * overall
+            if name in index:
+                own = order[starts[index[name]] : starts[index[name] + 1]]
+                true = true + np.bincount(bins[own], minlength=steps)
+            true = true / true.sum()
+            # Nearer references never argue more strongly against a concept.
+            curve = isotonic_regression(np.log(at_random / true), weights=at_random + true, increasing=False).x
+            share = np.clip((near_row >= EDGES[-1]).mean(), 1e-3, 0.9)
+            column = np.clip(curve[here], -LIMIT, LIMIT)
+            ratio[rows, c] = column
+            presence[rows, c] = 1 / (1 + np.exp(column - np.log(share / (1 - share))))
         return presence, ratio

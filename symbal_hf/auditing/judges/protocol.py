@@ -1,4 +1,8 @@
-"""Alignment: how probable it is that each image shows each concept, judged from objects or from pixels."""
+"""What a judge is: it looks at rows, block by block, and concludes over all of them what each image shows.
+
+Looking needs nothing but the rows of a block, so that blocks may be looked at anywhere; what depends on all rows
+(means, curves) is left to `conclude`.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from symbal_hf.language.phrases import Vocabulary
-
 if TYPE_CHECKING:
     from symbal_hf.language.concepts import Concepts
-    from symbal_hf.models.encoders.lite import LiteVision
 
 ScorerName = Literal["embedding", "reference", "objects", "text-only", "vision-language", "object"]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -23,8 +24,7 @@ Columns = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 SURE = 0.999  # what a given list of objects is worth: labels are not free of errors
 WELL_ALIGNED = 0.1  # prior share of false mentions where nothing is known about a concept
 LIMIT = 6.0  # no single mention may outweigh e^6 to 1
-NAMES = 256  # put to the image encoder at once
-QUESTIONS = ("{}", "a photo of a {}")  # how a concept is put to the image encoder; the answers are averaged
+BLOCK = 65_536  # rows that are looked at together
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,45 @@ class Beliefs:
 
 
 class Judge(Protocol):
-    """One way of checking concepts against N rows."""
+    """One way of checking concepts against N rows.
+
+    Attributes:
+        scorer: its name.
+        given_truth: whether presence is given data and no model's opinion.
+        rows: N.
+    """
 
     scorer: ScorerName
     given_truth: bool
+    rows: int
 
-    def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """(N, P) presence and (N, P) log-ratio of these concepts, as in `Beliefs`."""
+    def look(self, names: Sequence[str], rows: slice) -> NDArray[np.float32]:
+        """(n, P) what these rows alone say of the concepts, on the judge's own scale; NaN where they say nothing."""
         ...
+
+    def conclude(
+        self, names: Sequence[str], seen: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """(N, P) presence and (N, P) log-ratio, as in `Beliefs`, from what was `seen` (N, P) in all rows."""
+        ...
+
+
+def judge_all(judge: Judge, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(N, P) presence and (N, P) log-ratio of these concepts over all rows of a judge, looked at block by block."""
+    blocks = [judge.look(names, slice(start, start + BLOCK)) for start in range(0, judge.rows, BLOCK)]
+    seen = blocks[0] if len(blocks) == 1 else np.concatenate(blocks or [np.zeros((0, len(names)), np.float32)])
+    return judge.conclude(names, seen)
 
 
 def beliefs(judge: Judge, names: Sequence[str], *, columns: Columns | None = None) -> Beliefs:
     """The judge's `Beliefs` about `names`. What `columns` holds by name is not asked again; what is new is added."""
     columns = {} if columns is None else columns
+    if not names:
+        nothing = np.zeros((judge.rows, 0), np.float32)
+        return Beliefs(nothing, nothing, judge.scorer, judge.given_truth)
     new = [name for name in names if name not in columns]
     if new:
-        presence, ratio = judge.judge(new)
+        presence, ratio = judge_all(judge, new)
         columns.update((name, (presence[:, i], ratio[:, i])) for i, name in enumerate(new))
     return Beliefs(
         np.stack([columns[name][0] for name in names], 1),
@@ -92,59 +115,6 @@ def log_ratio_of(presence: NDArray[np.floating]) -> NDArray[np.float32]:
     mean = np.nanmean(p, axis=0)
     ratio = np.log(mean / (1 - mean)) - np.log(p / (1 - p))
     return np.nan_to_num(np.clip(ratio, -LIMIT, LIMIT)).astype(np.float32)
-
-
-class ObjectJudge:
-    """Presence from given objects: a concept is present when the row's objects name it, or one of its synonyms."""
-
-    scorer: ScorerName = "objects"
-    given_truth = True
-
-    def __init__(self, objects: Sequence[frozenset[str] | None], vocabulary: Vocabulary) -> None:
-        """`objects` of N rows; None where nobody knows."""
-        self.objects, self.vocabulary = objects, vocabulary
-
-    def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `Judge.judge`."""
-        presence = np.full((len(self.objects), len(names)), 1 - SURE, np.float32)
-        place = {name: i for i, name in enumerate(names)}
-        columns: dict[str, list[int]] = {}
-        for row, present in enumerate(self.objects):
-            if present is None:
-                presence[row] = np.nan
-                continue
-            for name in present:
-                if name not in columns:
-                    classes = {name} if name in place else self.vocabulary.find(name)
-                    columns[name] = [place[c] for c in classes if c in place]
-                presence[row, columns[name]] = SURE
-        if np.isnan(presence).all():
-            return presence, np.zeros_like(presence)
-        return presence, log_ratio_of(presence)
-
-
-class EmbeddingJudge:
-    """Presence from an image encoder whose log-odds are calibrated."""
-
-    scorer: ScorerName = "embedding"
-    given_truth = False
-
-    def __init__(self, regions: NDArray[np.float16], vision: LiteVision, embed: Embed) -> None:
-        """`regions` (N, R, D) of the images; `embed` gives unit vectors of texts in the same space."""
-        self.regions, self.vision, self.embed = regions, vision, embed
-
-    def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `Judge.judge`."""
-        asked = [self.embed([form.format(name) for name in names]) for form in QUESTIONS]
-        presence = np.empty((len(self.regions), len(names)), np.float32)
-        ratio = np.empty_like(presence)
-        for start in range(0, len(names), NAMES):  # what lies between them is as large as both
-            part = slice(start, start + NAMES)
-            odds = self.vision.log_odds(self.regions, np.concatenate([vectors[part] for vectors in asked]))
-            odds = odds.reshape(len(odds), len(asked), -1).mean(1)
-            presence[:, part] = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
-            ratio[:, part] = log_ratio_of(presence[:, part])
-        return presence, ratio
 
 
 def fact_alignment(concepts: Concepts, log_ratio: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges import LIMIT, ScorerName
+from symbal_hf.auditing.judges.protocol import LIMIT, ScorerName
 from symbal_hf.language.concepts import Concepts
 
 FORM = "a photo of a {}"
@@ -29,14 +29,19 @@ class ZeroShotJudge:
         self, images: NDArray[np.float32], embed: Callable[[Sequence[str]], NDArray[np.float32]], concepts: Concepts
     ) -> None:
         """`images` (N, D) unit vectors; `embed` gives unit vectors of texts in the same space."""
-        self.images, self.embed, self.concepts = images, embed, concepts
+        self.images, self.embed, self.concepts, self.rows = images, embed, concepts, len(images)
 
-    def judge(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `symbal_hf.auditing.judges.Judge.judge`."""
+    def look(self, names: Sequence[str], rows: slice) -> NDArray[np.float32]:
+        """(n, P) cosines."""
+        return self.images[rows] @ self.embed([FORM.format(name) for name in names]).T
+
+    def conclude(
+        self, names: Sequence[str], seen: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """See `symbal_hf.auditing.judges.protocol.Judge.conclude`."""
         from scipy.optimize import isotonic_regression
 
-        cosine = self.images @ self.embed([FORM.format(name) for name in names]).T
-        z = (cosine - cosine.mean(0)) / np.maximum(cosine.std(0), 1e-6)
+        z = (seen - seen.mean(0)) / np.maximum(seen.std(0), 1e-6)
         bins, steps = np.digitize(z, EDGES), len(EDGES) + 1
         place = {name: i for i, name in enumerate(self.concepts.names)}
         mentioned = self.concepts.mentions()

@@ -1,0 +1,1 @@
+"""Judges: each says how probable it is that each image shows each concept, from what it looks at."""
