@@ -8,7 +8,6 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +17,15 @@ from benchmark_builder.bases.base import Base
 from benchmark_builder.bases.photos import photo_base, text_base
 from benchmark_builder.planting.inject import Infeasible
 from benchmark_builder.planting.plant import Planted, plant, plant_at_random
-from symbal_hf.auditing.engine import association_pairs, two_stage_pairs
-from symbal_hf.auditing.evidence import weigh
-from symbal_hf.auditing.judges.protocol import Columns
-from symbal_hf.auditing.judges.references import ReferenceJudge
+from symbal_hf.auditing.engine import association_pairs
+from symbal_hf.auditing.evidence import Kept, gather
+from symbal_hf.auditing.two_stages import two_stages
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData, Images, load_vocabulary
 from symbal_hf.language.phrases import Vocabulary
-from symbal_hf.models.encoders.embedding import embed_images, embed_texts
-from symbal_hf.models.encoders.lite import LiteVision, MiniLM
+from symbal_hf.models.composition import Composition
+from symbal_hf.models.parts import Parts
 from symbal_hf.results.findings import AuditResult
 
 HEADS = ("t@1", "t@5", "v@1", "v@5", "both@1", "both@5", "found@1")
@@ -83,17 +81,11 @@ class Bench:
     """One base with one scorer: audits many captionings of the same images, sharing what does not change."""
 
     def __init__(self, data: Path, scorer: str) -> None:
-        self.data, self.scorer, self.store, self.text = data, scorer, Store(), MiniLM()
+        self.data, self.scorer, self.store = data, scorer, Store()
         self.classes = load_vocabulary(data / "mllm_coco" / "chair_vocab.json")
         self.vocabulary = Vocabulary(self.classes)
-        self.embed = partial(embed_texts, encoder=self.text, store=self.store)
-        self.regions, self.columns = None, {}
-        self.base = self.draw(0)
-        if scorer == "embedding":
-            images = Images([str(p) for p in self.base.images or ()], range(len(self.base.ids)), None)
-            self.regions, bad = embed_images(images, LiteVision(), store=self.store, progress=_bar)
-            if bad:
-                raise SystemExit(f"unreadable photos: {bad}")
+        self.parts = Parts(Composition(scorer_1=scorer, scorer_2=scorer), self.store)
+        self.base, self.kept = self.draw(0), Kept()
 
     def draw(self, seed: int) -> Base:
         """The base with other captions of the same images."""
@@ -101,43 +93,31 @@ class Bench:
             return photo_base(self.data / "coco", seed=seed)
         return text_base(self.data / "coco" / "text" / "captions_val2017_all5000.jsonl", seed=seed)
 
-    def judge(self, base: Base) -> ReferenceJudge | None:
-        """The references of `base`, made ready once."""
-        return ReferenceJudge(base.references or (), self.embed) if self.scorer == "reference" else None
+    def kept_of(self, base: Base) -> Kept:
+        """What audits of `base` share: with references another draw shares nothing but the store."""
+        return self.kept if base is self.base or self.scorer == "embedding" else Kept()
 
-    def audit(
-        self, base: Base, captions: tuple[str, ...], method: str, judge: ReferenceJudge | None, columns: Columns
-    ) -> AuditResult:
+    def audit(self, base: Base, captions: tuple[str, ...], method: str, kept: Kept) -> AuditResult:
         """Audit `captions` with only that at hand by which the scorer may check them."""
+        paths = [str(path) for path in base.images or ()]
         data = AuditData(
             ids=base.ids,
             captions=captions,
             references=base.references if self.scorer == "reference" else None,
             objects=base.objects if self.scorer == "objects" else None,
-            images=None,
+            images=Images(paths, range(len(base.ids)), None) if self.scorer == "embedding" else None,
             skipped=(),
             source="planted",
         )
-        evidence = weigh(
-            data,
-            self.regions,
-            self.embed,
-            scorer=self.scorer,
-            vocabulary=self.classes if self.scorer == "objects" else None,
-            columns=columns,
-            reference_judge=judge,
-        )
+        vocabulary = self.classes if self.scorer == "objects" else None
+        evidence = gather(data, self.parts, vocabulary=vocabulary, on_bad_row="error", kept=kept)
         if method == "association":
             return conclude(evidence, association_pairs(evidence))
-        return conclude(evidence, two_stage_pairs(evidence))
+        return conclude(*two_stages(evidence, self.parts))
 
     def named(self, names: list[str], truth: str, k: int) -> bool:
         """True when one of the first k names is the true class, by the vocabulary's synonyms, as whole words."""
         return any(truth == name or truth in self.vocabulary.find(name) for name in names[:k])
-
-
-def _bar(items, label: str, total: int):  # noqa: ANN001, ANN202
-    return tqdm(items, desc=label, total=total, mininterval=10)
 
 
 def score(bench: Bench, result: AuditResult, t: str, v: str) -> dict:
@@ -170,8 +150,7 @@ def clean_rates(bench: Bench, seeds: int, *, verbose: bool) -> str:
     verdicts: dict[str, list[str]] = {"no planted error": [], "errors at random rows": []}
     for seed in tqdm(range(1, seeds + 1), desc="clean", mininterval=10):
         base = bench.draw(seed)
-        judge = bench.judge(base)
-        columns: Columns = bench.columns if bench.scorer == "embedding" else {}
+        kept = bench.kept_of(base)
         names = [c for c, _ in Counter(o for present in base.objects for o in present).most_common(60)]
         t = random.Random(seed).choice(names)
         free = sum(t not in present for present in base.objects)
@@ -185,7 +164,7 @@ def clean_rates(bench: Bench, seeds: int, *, verbose: bool) -> str:
             vocabulary=bench.vocabulary,
         )
         for kind, captions in (("no planted error", base.captions), ("errors at random rows", spoilt.captions)):
-            result = bench.audit(base, captions, "association", judge, columns)
+            result = bench.audit(base, captions, "association", kept)
             verdicts[kind].append(result.verdict)
             if verbose and result.findings:
                 said = [(f.textual_error, f.visual_feature, f.p_value_corrected) for f in result.findings]
@@ -206,13 +185,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON of every setting")
     args = parser.parse_args()
     bench = Bench(args.data, args.scorer)
-    judge = bench.judge(bench.base)
     pairs = pairs_of(bench.base, args.data / "symbalbench_table3.csv", which=args.pairs)
     results: list[dict] = []
     planted_all = list(settings(bench.base, pairs, bench.vocabulary, args.settings)) if args.settings else []
     for t, v, strength, planted in tqdm(planted_all, desc="settings", mininterval=10):
         for method in args.methods:
-            result = bench.audit(bench.base, planted.captions, method, judge, bench.columns)
+            result = bench.audit(bench.base, planted.captions, method, bench.kept)
             row = {"method": method, "t": t, "v": v, "strength": strength, **score(bench, result, t, v)}
             results.append(row)
             if args.verbose:
