@@ -1,4 +1,4 @@
-"""`symbal ARGUMENTS` in this process: 5 s of imports less than a process of its own, and the same exit code and words."""
+"""`symbal ARGUMENTS` in this process: 5 s of imports less than a process of its own, the same exit code and words."""
 
 import contextlib
 import io
