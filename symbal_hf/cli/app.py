@@ -66,15 +66,23 @@ app.command("validate")(validate_command)
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
 
 
-def main() -> None:
-    """Run the command; expected failures are one sentence on stderr and exit code 2."""
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; an expected failure is one sentence on stderr and exit code 2."""
     from symbal_hf.core.errors import BadData, ChatFailed, DeadRank, MissingModel
 
     try:
-        app()
+        app(arguments, prog_name="symbal")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except (BadData, ChatFailed, DeadRank, MissingModel, FileNotFoundError, ValueError) as error:
         typer.echo(f"symbal: {error}", err=True)
-        sys.exit(2)
+        return 2
+    return 0
+
+
+def main() -> None:
+    """The `symbal` program."""
+    sys.exit(run_command())
 
 
 @app.command()

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
+from command import symbal
 
 import symbal_hf
 from symbal_hf.core.errors import BadData
@@ -167,15 +168,10 @@ def test_the_counts_of_a_finding_can_be_recounted_from_the_source(shared_data):
     assert count[True, False] + count[False, False] == finding.rows_without_feature
 
 
-def run(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "symbal_hf.cli", *map(str, arguments)], capture_output=True, text=True, **options
-    )
-
-
 def test_the_command_writes_three_files_and_a_table(scene_folder, tmp_path):
     folder, truth = scene_folder
-    done = run("audit", folder / "captions.jsonl", "--out", tmp_path / "out", "--seed", 1)
+    command = [sys.executable, "-m", "symbal_hf.cli", "audit", folder / "captions.jsonl", "--out", tmp_path / "out"]
+    done = subprocess.run([*command, "--seed", "1"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert truth.textual_error in done.stdout
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["findings.csv", "findings.json", "report.html"]
@@ -188,7 +184,7 @@ def test_the_command_writes_three_files_and_a_table(scene_folder, tmp_path):
 
 def test_an_expected_failure_of_the_command_is_one_sentence(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"title": "x"}\n', "utf-8")
-    done = run("audit", tmp_path / "rows.jsonl")
+    done = symbal("audit", tmp_path / "rows.jsonl")
     assert done.returncode == 2
     assert done.stderr.startswith("symbal: no caption column") and done.stderr.count("\n") == 1
 
@@ -210,7 +206,7 @@ def test_planting_from_the_command_line_hits_its_strength_and_hides_the_truth(tm
     table = tmp_path / "scenes" / "rows.jsonl"
     table.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     out = tmp_path / "planted.jsonl"
-    done = run(
+    done = symbal(
         "bench", "plant", table, "--textual-error", "cake", "--visual-feature", "person", "--strength", 0.5,
         "--seed", 3, "--out", out,
     )  # fmt: skip
@@ -222,7 +218,7 @@ def test_planting_from_the_command_line_hits_its_strength_and_hides_the_truth(tm
     changed = {row["id"] for row, old in zip(planted, rows, strict=True) if row["caption"] != old["caption"]}
     assert changed == set(truth["rows"])
     assert all("cake" in row["caption"] for row in planted if row["id"] in changed)
-    failed = run("bench", "plant", table, "--textual-error", "cake", "--visual-feature", "unicorn", "--out", out)
+    failed = symbal("bench", "plant", table, "--textual-error", "cake", "--visual-feature", "unicorn", "--out", out)
     assert failed.returncode == 2 and "unicorn" in failed.stderr
 
 

@@ -77,7 +77,7 @@ def test_a_concept_that_the_scorer_cannot_see_is_no_suspect():
     assert all(e.concept != 2 for e in rank_errors(concepts, log_ratio_of(blind)))
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(st.floats(0.0, 1.0), st.integers(0, 1000))
 def test_the_error_share_is_estimated_within_its_interval(share, seed):
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbal_hf.bench.acc_at_k import acc_at_k, checked
@@ -67,7 +67,6 @@ benchmarks = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(benchmarks, st.sets(st.sampled_from(WORDS), max_size=3), st.sampled_from(["unparsed", "failed"]))
 def test_scores_are_what_the_definition_says_in_any_script(rows, unsure, how):
     predictions, references = zip(*rows, strict=True)
@@ -77,7 +76,6 @@ def test_scores_are_what_the_definition_says_in_any_script(rows, unsure, how):
         assert found == by_the_book(predictions, references, k, unsure)
 
 
-@settings(deadline=None)
 @given(benchmarks, st.randoms(use_true_random=False))
 def test_more_names_never_hurt_and_the_order_of_the_settings_does_not_matter(rows, rng):
     before = score(*zip(*rows, strict=True), resamples=50)
@@ -89,7 +87,6 @@ def test_more_names_never_hurt_and_the_order_of_the_settings_does_not_matter(row
     assert score(*zip(*shuffled, strict=True), resamples=50) == before
 
 
-@settings(deadline=None)
 @given(benchmarks, st.data())
 def test_saying_a_name_again_never_helps(rows, data):
     row = data.draw(st.sampled_from(range(len(rows))))

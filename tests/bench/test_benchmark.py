@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from command import symbal
 from hub import LoopbackHub
 
 from benchmark_builder.bases.open_bases import scenes_base
@@ -180,24 +181,23 @@ def test_the_builder_says_why_it_cannot(bench, tmp_path):
         SymbalBenchConfig(base="scenes", variant="best")
 
 
-def symbal(*args: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "SYMBAL_CACHE": str(cwd / "cache"), **more}
-    return subprocess.run([SYMBAL, *args], cwd=cwd, env=env, capture_output=True, text=True)
-
-
 def test_build_stats_and_publish_as_a_person_runs_them(tmp_path):
-    done = symbal("bench", "build", "--base", "scenes", "--rows", "80", "--size", "64", "--sampling", "adversarial",
-                  "--strengths", "0.5", cwd=tmp_path)  # fmt: skip
+    cache = {"SYMBAL_CACHE": str(tmp_path / "cache")}
+    words = "--base scenes --rows 80 --size 64 --sampling adversarial --strengths 0.5"
+    done = symbal("bench", "build", *words.split(), cwd=tmp_path, env=cache)
     assert done.returncode == 0, done.stderr
     assert "80 scenes of 64 x 64 pixels" in done.stdout and "candidate settings" in done.stdout
     names = {path.name for path in (tmp_path / "symbalbench").iterdir()}
     assert {"README.md", "eval.yaml", "data", "images", "settings", "statistics"} <= names
-    done = symbal("bench", "stats", "symbalbench", "--out", "figures", cwd=tmp_path)
+    done = symbal("bench", "stats", "symbalbench", "--out", "figures", cwd=tmp_path, env=cache)
     assert done.returncode == 0, done.stderr
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".png", ".csv"}
     with LoopbackHub() as hub:
         online = {k: v for k, v in hub.env(tmp_path / "home").items() if k.startswith("HF_")} | {"HF_HUB_OFFLINE": "0"}
-        done = symbal("bench", "publish", "symbalbench", "--repo", "lab/symbalbench", cwd=tmp_path, **online)
+        done = subprocess.run(
+            [SYMBAL, "bench", "publish", "symbalbench", "--repo", "lab/symbalbench"], cwd=tmp_path,
+            env={**os.environ, **cache, **online}, capture_output=True, text=True,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert "data/scenes-clean-reference_free.parquet" in hub.files("lab/symbalbench")
         code = """
@@ -223,6 +223,6 @@ print(len(data), data[0]["image"].size)
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(tmp_path, args, complaint):
-    done = symbal("bench", "build", *args, cwd=tmp_path)
+    done = symbal("bench", "build", *args, cwd=tmp_path, env={"SYMBAL_CACHE": str(tmp_path / "cache")})
     assert done.returncode == 2 and complaint in done.stderr and "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()[-1]) < 300

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command
 import pytest
 from test_metric import PREDICTIONS, TRUTH, exact, rows_of_settings
 from typer.testing import CliRunner
@@ -46,9 +47,9 @@ def test_a_person_scores_a_file_against_a_built_benchmark(tmp_path):
     (folder / "README.md").write_text("# A benchmark\n")
     given = [{"config": row["config"], **said} for row, said in zip(rows_of_settings(), PREDICTIONS, strict=False)]
     answers, out = write(tmp_path / "predictions.jsonl", given[::-1]), tmp_path / "scores.json"
-    command = [sys.executable, "-m", "symbal_hf.cli", "metric", "compute", answers, folder]
+    program = [sys.executable, "-m", "symbal_hf.cli", "metric", "compute", answers, folder]
     done = subprocess.run(
-        [*command, "--judge", "exact", "--out", out], capture_output=True, text=True, encoding="utf-8", timeout=300
+        [*program, "--judge", "exact", "--out", out], capture_output=True, text=True, encoding="utf-8", timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(out.read_text("utf-8")) == exact(references=rows_of_settings()[:3])
@@ -57,7 +58,7 @@ def test_a_person_scores_a_file_against_a_built_benchmark(tmp_path):
     assert head.split() == ["n", "Acc@1", "Acc@5"] and both.startswith("t and v")
     assert both.split()[3:5] == ["3", "0.000"] and "0.667 (" in both
     assert any(line.startswith("sampling popular ") for line in rest) and rest[-1] == f"wrote {out}"
-    done = subprocess.run([*command, "--judge", "best"], capture_output=True, text=True, timeout=300)
+    done = command.symbal("metric", "compute", answers, folder, "--judge", "best")
     assert done.returncode == 2 and done.stderr.startswith("symbal: judge 'best'; available are")
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmark_builder.planting.inject import Infeasible, Plan, largest_v, phi, solve
 from symbal_hf.stats.contingency import cramers_v
 
-LIGHT = settings(max_examples=300, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=300)
 strengths = st.sampled_from([0.3, 0.6, 0.9, 1.0]) | st.floats(0, 1, exclude_min=True)
 
 

@@ -36,7 +36,7 @@ def base_of(objects, **more):
 
 
 @given(worlds, st.integers(0, 3))
-@budget(max_examples=60, deadline=None)
+@budget(max_examples=60)
 def test_each_strategy_draws_what_it_says(objects, seed):
     known = Cooccurrence(objects)
     pairs = drawn_pairs(known, features=sorted(known.count), errors=sorted(known.count), seed=seed)

@@ -22,7 +22,7 @@ from benchmark_builder.scenes.compose import noun_phrase
 from symbal_hf.language.facts import sentences
 from symbal_hf.language.phrases import Vocabulary
 
-LIGHT = settings(max_examples=40, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=40)
 THINGS = ("dog", "cat", "bench", "oven", "kite", "umbrella", "skis", "traffic light")
 OPENINGS = ("A photo with {}.", "Here is {}", "We see {}! It is bright.", "On Monday: {}? Yes. Dr. Lee took it")
 

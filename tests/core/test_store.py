@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from symbal_hf.core.store import Store, default_path, key
 
-LIGHT = settings(max_examples=100, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=100)
 KEYS = [key(str(i)) for i in range(3000)]
 VALUES = {k: k * 10 for k in KEYS}
 

@@ -11,7 +11,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.data.opening import open_rows
 from symbal_hf.data.table import load_data
 
-LIGHT = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LIGHT = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 JSON = st.recursive(

@@ -6,11 +6,10 @@ import csv
 import json
 import random
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
+from command import symbal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, fisher_exact
@@ -22,7 +21,7 @@ from symbal_hf.results.comparison import CHANGES
 from symbal_hf.results.findings import load_result
 from symbal_hf.stats.differences import difference_interval, fisher_two_sided, mcnemar, paired_interval
 
-LIGHT = settings(max_examples=200, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=200)
 SHARE = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 CELLS = st.tuples(*[st.integers(0, 60)] * 4).filter(any)
 
@@ -265,20 +264,15 @@ def test_three_files_say_the_same_and_nothing_is_overwritten(folder, tmp_path):
     found.write(tmp_path / "empty")
 
 
-def run(*arguments):
-    command = [sys.executable, "-m", "symbal_hf.cli", "compare", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_the_command_prints_one_sentence_and_refuses_a_full_folder(folder, tmp_path):
     options = (folder / "planted", folder / "half", "--out", tmp_path / "out", "--match", "exact")
-    done = run(*options)
+    done = symbal("compare", *options)
     assert done.returncode == 0, done.stderr
     assert load_result(folder / "planted").findings[0].textual_error in done.stdout
     assert "Of 1 finding of A or B" in done.stdout
-    again = run(*options)
+    again = symbal("compare", *options)
     assert again.returncode == 2 and "overwrites nothing" in again.stderr and not again.stdout
-    lost = run(tmp_path, tmp_path, "--out", tmp_path / "other")
+    lost = symbal("compare", tmp_path, tmp_path, "--out", tmp_path / "other")
     assert lost.returncode == 2 and "no findings.json" in lost.stderr
 
 

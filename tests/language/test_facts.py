@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from symbal_hf.language.facts import sentences, split_facts
 from symbal_hf.language.sentences import MARKUP, answers, unmarked
 
-LIGHT = settings(max_examples=200, deadline=None)
+LIGHT = settings(max_examples=200)
 
 
 @pytest.mark.parametrize(

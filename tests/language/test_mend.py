@@ -36,7 +36,7 @@ def words(texts) -> list[str]:
     return [word for text in texts for word in re.findall(r"\w+", text)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(CAPTION, st.data())
 def test_every_other_sentence_stays_as_it_was(caption, data) -> None:
     said = sentences(caption)
@@ -49,7 +49,7 @@ def test_every_other_sentence_stays_as_it_was(caption, data) -> None:
         assert words(sentences(after)) == words(kept), (caption, wrong, after)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(CAPTION, st.data())
 def test_nothing_broken_is_left_behind(caption, data) -> None:
     said = sentences(caption)

@@ -11,7 +11,7 @@ from symbal_hf.language.facts import sentences, split_facts
 from symbal_hf.language.phrases import Vocabulary, compounds_of_parts, noun_phrases, singular
 from symbal_hf.language.sentences import MARKUP, answers
 
-LIGHT = settings(max_examples=150, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=150)
 WORDS = Vocabulary(
     {
         "person": ["man", "woman", "pedestrian"],

@@ -251,7 +251,6 @@ def test_a_name_is_the_same_as_itself_for_lite_too(words):
 
 
 @given(st.lists(st.text(max_size=12), min_size=2, max_size=2))
-@settings(deadline=None)
 def test_lite_is_symmetric_and_reads_anything(pair):
     one, other = pair
     judge = LiteJudge(None, threshold=2)  # without embeddings

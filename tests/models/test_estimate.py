@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command import symbal
 from oracle import Oracle
 
 import symbal_hf
@@ -19,7 +18,6 @@ from symbal_hf.models.composition import Composition, load_preset
 from symbal_hf.models.estimate import estimate
 
 ROOT = Path(__file__).parents[2]
-SYMBAL = Path(sys.executable).with_name("symbal")
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +70,16 @@ def test_every_row_of_the_compositions_page_is_a_composition():
 def test_the_command_line_prints_both_without_loading_anything(data, tmp_path):
     table = tmp_path / "captions.csv"
     table.write_text("id,caption,image\n1,A dog.,a.jpg\n2,A cat. A dog.,b.jpg\n")
-    done = subprocess.run([SYMBAL, "estimate", table, "--preset", "paper-natural"], capture_output=True, text=True)
+    done = symbal("estimate", table, "--preset", "paper-natural")
     assert done.returncode == 0, done.stderr
     assert "3 different (image, fact) pairs" in done.stdout and "173 GB of GPU memory" in done.stdout
     assert re.search(r"hours: \d+\.\d at 400 useful teraflops", done.stdout)
-    done = subprocess.run([SYMBAL, "serve-command", "--preset", "paper-medical"], capture_output=True, text=True)
+    done = symbal("serve-command", "--preset", "paper-medical")
     assert "vllm serve google/medgemma-27b-it --dtype bfloat16" in done.stdout
     assert "--chat openai:http://localhost:8000/v1#google/medgemma-27b-it" in done.stdout
-    done = subprocess.run([SYMBAL, "estimate", table, "--preset", "lite"], capture_output=True, text=True)
+    done = symbal("estimate", table, "--preset", "lite")
     assert done.returncode == 0 and "2 rows. lite asks no chat model and needs no GPU" in done.stdout
-    done = subprocess.run([SYMBAL, "serve-command", "--preset", "lite"], capture_output=True, text=True)
+    done = symbal("serve-command", "--preset", "lite")
     assert done.returncode == 0 and "lite needs no server" in done.stdout
-    done = subprocess.run([SYMBAL, "estimate", table, "--preset", "light"], capture_output=True, text=True)
+    done = symbal("estimate", table, "--preset", "light")
     assert done.returncode == 2 and "no preset 'light'" in done.stderr

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import symbal
 from report_case import validation_of
 
 import symbal_hf
 from symbal_hf.core.errors import BadData
 from symbal_hf.report.folder import write_report_of
 from symbal_hf.results.findings import load_result
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "symbal_hf.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +77,10 @@ def test_rows_that_are_gone_cost_the_pictures_and_no_more(audited: Path, scenes:
         )
         found = write_report_of(audited, source=moved / "captions.jsonl")
         assert found.no_pictures is None and "<img" in found.path.read_text("utf-8")
-        said = run("report", audited, "--source", moved / "captions.jsonl", "--title", "Moved")
+        said = symbal("report", audited, "--source", moved / "captions.jsonl", "--title", "Moved")
         assert said.returncode == 0 and said.stdout == f"wrote {audited / 'report.html'}\n"
         assert "<title>Moved</title>" in (audited / "report.html").read_text("utf-8")
-        said = run("report", audited)
+        said = symbal("report", audited)
         assert said.returncode == 0 and said.stdout.startswith(f"no pictures: {done.no_pictures}\n")
     finally:
         moved.rename(scenes)
@@ -98,9 +92,9 @@ def test_other_rows_named_by_the_caller_are_an_error_and_change_nothing(audited:
     before = (audited / "report.html").read_bytes()
     with pytest.raises(BadData, match="not those that were audited"):
         write_report_of(audited, source=tmp_path / "other.jsonl")
-    said = run("report", audited, "--source", tmp_path / "none.jsonl")
+    said = symbal("report", audited, "--source", tmp_path / "none.jsonl")
     assert said.returncode == 2 and said.stderr.startswith("symbal: ") and said.stderr.count("\n") == 1
-    said = run("report", tmp_path)
+    said = symbal("report", tmp_path)
     assert said.returncode == 2 and "no findings.json" in said.stderr
     assert (audited / "report.html").read_bytes() == before
 
@@ -128,7 +122,7 @@ def test_without_a_text_encoder_there_is_a_page_without_a_map(audited: Path, mon
 
 
 def test_the_command_that_audits_draws_the_map(scenes: Path, tmp_path: Path) -> None:
-    said = run("audit", scenes / "captions.jsonl", "--out", tmp_path)
+    said = symbal("audit", scenes / "captions.jsonl", "--out", tmp_path)
     assert said.returncode == 0, said.stderr
     stored = json.loads((tmp_path / "findings.json").read_text("utf-8"))["fact_map"]
     html = (tmp_path / "report.html").read_text("utf-8")

@@ -13,7 +13,7 @@ from scipy.stats import binomtest, chi2_contingency, false_discovery_control, fi
 
 from symbal_hf.stats.contingency import corrected, cramers_v, fisher_greater, risk_ratio, wilson
 
-LIGHT = settings(max_examples=150, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=150)
 
 
 @st.composite
@@ -70,7 +70,7 @@ def extreme_tables(draw, largest: int = 100_000):
 
 
 @given(st.lists(extreme_tables(), min_size=1, max_size=12))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 def test_fisher_is_scipy_s_to_nine_digits_at_every_extreme(drawn):
     expected = [fisher_exact(cells(*table), alternative="greater").pvalue for table in drawn]
     p = fisher_greater(*np.array(drawn).T)

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import cosine_distances
 
 from symbal_hf.stats.clustering import choose_k, cosine_silhouette, silhouette_samples, spherical_kmeans, unit
 
-LIGHT = settings(max_examples=60, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=60)
 
 
 def same_partition(one, other) -> bool:
@@ -110,7 +110,7 @@ def test_unit_keeps_direction_and_zero_rows():
 
 
 @given(st.integers(2, 12), st.integers(0, 1000))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 def test_kmeans_finds_separate_groups_from_any_seed(k, seed):
     x, truth = blobs(k, 30, 16, seed=seed)
     assert same_partition(spherical_kmeans(x, k, seed=seed), truth)
@@ -214,7 +214,7 @@ def plainly(x, ks, seed):
 
 
 @given(st.integers(0, 1000), st.integers(30, 300), st.sampled_from([np.float16, np.float32, np.float64]))
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_few_vectors_are_all_trained_on(seed, n, dtype):
     x = np.random.default_rng(seed).normal(size=(n, 6)).astype(dtype)
     labels, scores = plainly(x, range(2, 8), seed)
@@ -248,7 +248,7 @@ def test_a_memory_map_is_clustered_as_the_array_in_it(tmp_path, dtype, sample):
 
 
 @given(st.integers(2, 7), st.integers(0, 1000))
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_a_sample_finds_the_groups_that_all_vectors_find(planted, seed):
     x, truth = blobs(planted, 3000 // planted, 16, seed=seed)
     found, full = (choose_k(x, range(2, 9), seed=seed, sample=s) for s in (1, len(x)))  # 8 * 256 is the least sample
@@ -295,7 +295,7 @@ def test_a_sampled_sweep_leaves_out_what_a_full_one_leaves_out():
 
 
 @given(st.integers(0, 1000), st.integers(3, 40))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 def test_ks_go_as_far_as_there_are_distinct_directions(seed, n):
     rng = np.random.default_rng(seed)
     x = rng.integers(-1, 2, size=(n, 3)) * rng.choice([1.0, -0.0, 2.5], size=(n, 1))

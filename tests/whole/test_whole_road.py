@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
+import command
 import pytest
 
 import symbal_hf
@@ -16,10 +14,7 @@ import symbal_hf
 
 def symbal(*words: object, cwd: Path) -> str:
     """Run the command as a user would; what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "symbal_hf.cli", *map(str, words)], cwd=cwd, env={**os.environ, "COLUMNS": "120"},
-        capture_output=True, text=True,
-    )  # fmt: skip
+    done = command.symbal(*words, cwd=cwd, env={"COLUMNS": "120"})
     assert done.returncode == 0, f"{' '.join(map(str, words))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
@@ -59,9 +54,9 @@ def test_captions_of_a_real_mllm_go_the_whole_road(shared_data: Path, tmp_path: 
     changed = (tmp_path / "repaired" / "diff.jsonl").read_text("utf-8").splitlines()
     assert {json.loads(line)["row_id"] for line in changed} == hit
 
-    command = shlex.split(said.strip().splitlines()[-1])  # as it is printed
-    assert command[:2] == ["symbal", "audit"]
-    symbal(*command[1:], cwd=tmp_path)
+    printed = shlex.split(said.strip().splitlines()[-1])
+    assert printed[:2] == ["symbal", "audit"]
+    symbal(*printed[1:], cwd=tmp_path)
     assert not set(pairs(tmp_path / "audit")) & set(pairs(tmp_path / "repaired-audit"))
 
     said = symbal("compare", "audit", "repaired-audit", "--out", "compared", cwd=tmp_path)

@@ -20,7 +20,7 @@ from symbal_hf.models.chat.pace import Run, Throttle
 from symbal_hf.models.chat.protocol import Message
 from symbal_hf.models.chat.wire import LONGEST_WAIT, Problem, Reply, bare, odds, read, retry_after, turns
 
-LIGHT = settings(max_examples=150, deadline=None, derandomize=True)
+LIGHT = settings(max_examples=150)
 
 
 @pytest.mark.parametrize(
