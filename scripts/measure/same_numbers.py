@@ -61,7 +61,7 @@ def plant(data: Path, folder: Path, *, settings: int, scene_settings: int) -> No
     for name in ("llava_v0_13b", "mplug_owl", "minigpt4"):
         for path in sorted((data / "mllm_coco" / "mllm_captions").glob("*.jsonl")):
             if name in path.stem.lower().replace("-", "_"):
-                join = str((data / "mllm_coco" / "mllm_captions" / "objects_chair.jsonl").resolve())
+                join = str((data / "mllm_coco" / "objects_chair.jsonl").resolve())
                 options = {"join": join, "vocabulary": chair, "top_k": 10}
                 jobs.append({"file": str(path.resolve()), "options": options})
     for path in sorted((data / "coco" / "lstm_captions").glob("*.jsonl")):

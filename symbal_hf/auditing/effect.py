@@ -8,7 +8,7 @@ from typing import Any
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Group, given
 from symbal_hf.data.table import AuditData
-from symbal_hf.models.composition import Composition, split_part
+from symbal_hf.models.composition import FACT_SCORERS, Composition, split_part
 
 IN_PROCESS = ("hf", "st", "transformers", "open_clip")  # kinds of models that this process loads, besides lite
 
@@ -36,7 +36,7 @@ def _unread(composition: Composition, data: AuditData, method: str) -> dict[str,
     paper = method == "paper"
     stages = ("scorer_1", "scorer_2", "summarizer_1", "summarizer_2") if paper else ("scorer_1",)
     kinds = [split_part(getattr(composition, part))[0] for part in stages]
-    looks = any(kind in ("embedding", "text-only", "vision-language", "object") for kind in kinds[:2])
+    looks = any(kind in FACT_SCORERS for kind in kinds[:2])
     referenced = data.references is not None and any(data.references)
     told = not referenced and looks and not composition.calibrated
     asked = {spec for part in stages if (spec := composition.chat_of(part)) is not None}

@@ -19,7 +19,7 @@ from symbal_hf.data.table import AuditData, OnBadRow
 from symbal_hf.language.concepts import Concepts, find_concepts
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, compounds_of_parts
-from symbal_hf.models.composition import split_part
+from symbal_hf.models.composition import FACT_SCORERS, split_part
 from symbal_hf.models.encoders.embedding import embed_images
 from symbal_hf.models.scorers import score_facts
 
@@ -113,16 +113,16 @@ def gather(
     parts.settle(data)
     kind, _ = split_part(parts.composition.scorer_1)
     calibrated = parts.composition.calibrated
-    given = kind in ("objects", "reference")
+    scores_facts = kind in FACT_SCORERS and not calibrated
     regions = None
     if calibrated:
         regions, data = _embedded(parts, data, on_bad_row, kept)
-    elif not given:
+    elif scores_facts:
         data = _readable(data, on_bad_row)
     facts = split_facts(data.captions)
-    descriptions = [None] * len(data) if given or calibrated else describe(parts, data)
+    descriptions = describe(parts, data) if scores_facts else [None] * len(data)
     score = None
-    if not given and not calibrated:
+    if scores_facts:
         score = score_facts(parts, "scorer_1", data, facts, np.arange(len(facts)))
         if np.isnan(score).all() and len(score):
             raise BadData(
@@ -134,7 +134,7 @@ def gather(
         data, facts, parts.phrase_vectors, scorer=kind, vocabulary=vocabulary, always=always, same=same, also=also
     )
     case = Case(data, parts, concepts, known, regions, descriptions, score)
-    return _judged(case, wholes, kept if given or calibrated else None)
+    return _judged(case, wholes, None if scores_facts else kept)
 
 
 def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None) -> Evidence:

@@ -14,7 +14,7 @@ from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_p
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.language.concepts import Concepts, own_name
 from symbal_hf.language.phrases import Vocabulary
-from symbal_hf.models.composition import split_part
+from symbal_hf.models.composition import FACT_SCORERS, split_part
 from symbal_hf.models.scorers import score_facts
 from symbal_hf.models.summarizers import name_facts, name_images
 from symbal_hf.stats.clustering import choose_k, unit
@@ -82,7 +82,7 @@ def two_stages(
 def _second_scores(evidence: Evidence, parts: Parts, members: NDArray[np.int64]) -> NDArray[np.float32]:
     """Alignment of these facts by the second scorer; the first one's where it is the same or judges concepts alone."""
     first, second = parts.composition.scorer_1, parts.composition.scorer_2
-    if evidence.score is None or second == first or split_part(second)[0] in ("objects", "reference"):
+    if evidence.score is None or second == first or split_part(second)[0] not in FACT_SCORERS:
         return evidence.alignment[members]
     return score_facts(parts, "scorer_2", evidence.data, evidence.concepts.facts, members)
 

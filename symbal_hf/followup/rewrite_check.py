@@ -13,7 +13,7 @@ from symbal_hf.auditing.evidence import gather
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.language.facts import split_facts
-from symbal_hf.models.composition import audited_composition, split_part
+from symbal_hf.models.composition import FACT_SCORERS, audited_composition, split_part
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts
 from symbal_hf.models.scorers import score_facts
@@ -67,7 +67,7 @@ def check_rewrites(
         return out | dict.fromkeys(rows, False)  # its models were the caller's own
     parts = Parts(composition, store, prompts=prompts, progress=progress, **place)
     kind, _ = split_part(composition.scorer_1)
-    if kind in ("objects", "reference") or composition.calibrated:
+    if kind not in FACT_SCORERS or composition.calibrated:
         evidence = gather(changed, parts, vocabulary=vocabulary)
         if evidence.beliefs.given_truth:
             return out | _named(evidence, asked, rows)

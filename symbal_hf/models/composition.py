@@ -15,6 +15,12 @@ SummarizerKind = Literal["phrases", "text-only", "vision-language", "object"]
 SCORERS: tuple[ScorerKind, ...] = get_args(ScorerKind)
 SUMMARIZERS: tuple[SummarizerKind, ...] = get_args(SummarizerKind)
 PLAIN = ("auto", "objects", "reference")  # scorers that take no model
+FACT_SCORERS = (
+    "embedding",
+    "text-only",
+    "vision-language",
+    "object",
+)  # of sentences; the others judge concepts
 CHATS = ("hf", "openai", "file", "object")
 
 
