@@ -37,6 +37,11 @@ class Row:
     references: bool = False
     scores: list[dict[str, bool]] = field(default_factory=list)
 
+    @property
+    def summarized(self) -> bool:
+        """Whether a model names clusters, so that it matters how many members it looks at."""
+        return {self.parts.get(f"summarizer_{stage}", "phrases") for stage in (1, 2)} != {"phrases"}
+
 
 def compositions(chat: ChatModel) -> list[Row]:
     """The compositions that are compared; each asks the same chat model."""
@@ -133,7 +138,7 @@ def main() -> None:
                 data,
                 method=row.method,
                 chat=chat,
-                members=args.members,
+                **({"members": args.members} if row.summarized else {}),
                 store=store,
                 seed=args.seed,
                 **row.parts,
