@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from symbal_hf.models.chat.protocol import ChatModel
-    from symbal_hf.models.encoders.load import ImageEncoder, TextEncoder
+    from symbal_hf.models.encoders.base import ImageEncoder, TextEncoder
 
 Method = Literal["association", "paper"]
 

@@ -17,8 +17,8 @@ from symbal_hf.core.store import Store, key
 from symbal_hf.data.pixels import decode
 from symbal_hf.data.table import Images
 from symbal_hf.models.encoders import decoding as embed_load
+from symbal_hf.models.encoders.base import fitted
 from symbal_hf.models.encoders.embedding import embed, embed_images, embed_texts
-from symbal_hf.models.encoders.fitting import fitted
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM
 from symbal_hf.models.encoders.load import load_image_encoder, load_text_encoder
 
