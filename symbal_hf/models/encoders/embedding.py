@@ -20,7 +20,17 @@ from symbal_hf.core.store import Store
 from symbal_hf.models.encoders.base import ReadsTexts, SeesImages, fitted
 from symbal_hf.models.encoders.jobs import Done, Job, Keys, batches_of, keep, keys_of, results, unreadable
 from symbal_hf.models.encoders.lite import LiteVision
-from symbal_hf.models.encoders.processes import World, agreed, check_world, gathered, given_world, join, launch, own_gpu
+from symbal_hf.models.encoders.processes import (
+    World,
+    agreed,
+    check_world,
+    gathered,
+    given_world,
+    join,
+    launch,
+    own_gpu,
+    wait,
+)
 
 if TYPE_CHECKING:
     from symbal_hf.data.table import Images
@@ -141,15 +151,13 @@ def _run(job: Job, store: Store, size: int, progress: Progress, devices: int, st
     show, total = _shown(job, progress), len(job.batches)
     if min(devices, total) > 1:
         with store.released():
-            launch(job, min(devices, total), strategy, store.path, partial(show, total=total))
+            launch(job, min(devices, total), strategy, store.path, lambda done: show(done, total))
     else:
         show(_kept(results(job, range(total)), store, job), total)
     return _collected(job, keys, store)
 
 
-def _run_in(
-    world: World, job: Job, store: Store, size: int, progress: Progress, devices: int, strategy: str
-) -> Values:
+def _run_in(world: World, job: Job, store: Store, size: int, progress: Progress, devices: int, strategy: str) -> Values:
     """All results on each process of a launcher, after doing what is left together."""
     join(world)
 
@@ -164,7 +172,7 @@ def _run_in(
     if world.nodes == 1:  # all see the store of rank 0
         store = store if world.rank == 0 else Store(path)
         show(_kept(done, store, job), len(mine))
-        gathered((), world)
+        wait(world)
         return _collected(job, keys, store)
     show(_sent(done, store, job, world), len(mine))
     return _received(job, keys, store, world)
@@ -208,6 +216,7 @@ def _received(job: Job, keys: Keys, store: Store, world: World) -> Values:
     for start in range(0, len(values), CHUNK):
         part = values[start : start + CHUNK]
         part[:] = agreed(part.copy, world)
+    wait(world)
     return values, bad
 
 

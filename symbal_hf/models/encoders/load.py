@@ -127,8 +127,9 @@ def load_text_encoder(
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a spec that names no text encoder, or an option that it does not have.
     """
-    encoder = _load(spec, "text", device, dtype, batch_size, instruction, device_map)
-    if not isinstance(encoder, ReadsTexts):
+    encoder: Any = _load(spec, "text", device, dtype, batch_size, instruction, device_map)
+    able = isinstance(encoder, ReadsTexts)
+    if not able:
         raise ValueError(f"{spec} encodes images alone; for texts take a model such as {_listed(TEXT_EXAMPLES)}.")
     return encoder
 
@@ -154,8 +155,9 @@ def load_image_encoder(
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a spec that names no image encoder, or an option that it does not have.
     """
-    encoder = _load(spec, "image", device, dtype, batch_size, None, device_map)
-    if not isinstance(encoder, SeesImages):
+    encoder: Any = _load(spec, "image", device, dtype, batch_size, None, device_map)
+    able = isinstance(encoder, SeesImages)
+    if not able:
         raise ValueError(f"{spec} encodes texts alone; for images take a model such as {_listed(IMAGE_EXAMPLES)}.")
     return encoder
 
@@ -181,8 +183,9 @@ def load_joint_encoder(
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a model that does not hold texts and images in one space.
     """
-    encoder = _load(spec, "joint", device, dtype, batch_size, None, device_map)
-    if not (isinstance(encoder, ReadsTexts) and isinstance(encoder, SeesImages)):
+    encoder: Any = _load(spec, "joint", device, dtype, batch_size, None, device_map)
+    able = isinstance(encoder, ReadsTexts) and isinstance(encoder, SeesImages)
+    if not able:
         raise ValueError(
             f"{spec} does not encode texts and images by one model; take one such as {_listed(JOINT_EXAMPLES)}."
         )
@@ -201,10 +204,8 @@ def _load(
     check_device(device)
     check_dtype(dtype)
     kind, _, model = spec.partition(":")
-    lite = (TEXT_MODEL,) if what == "text" else (IMAGE_MODEL,)
-    if spec != "lite" and (kind not in ("lite", "open_clip", "transformers", "st") or not model) or (
-        kind == "lite" and model not in ("", *lite)
-    ):  # fmt: skip
+    lite = ("lite", f"lite:{TEXT_MODEL if what == 'text' else IMAGE_MODEL}")
+    if spec not in lite and (kind not in ("open_clip", "transformers", "st") or not model):
         examples = _listed({"text": TEXT_EXAMPLES, "image": IMAGE_EXAMPLES, "joint": JOINT_EXAMPLES}[what])
         raise ValueError(f"{spec!r} names no {what} encoder; write KIND:MODEL[@REVISION], such as {examples}.")
     if device_map and kind != "transformers":

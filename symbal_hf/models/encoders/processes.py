@@ -120,6 +120,12 @@ def gathered(mine: Sequence[T], world: World) -> list[T]:
     return [item for each in box or () for item in each]
 
 
+def wait(world: World) -> None:
+    """Until every rank has come this far."""
+    with _together(world) as dist:
+        dist.barrier()
+
+
 def own_gpu(encoder: Any, rank: int) -> str | None:
     """The GPU of the process `rank` of this machine; None for an encoder on none, or on one that the caller chose."""
     if not isinstance(encoder, Lazy) or device_of(encoder) != "cuda":
@@ -314,9 +320,10 @@ def _apart(sent: _Sent, method: str) -> Iterator[None]:
 
     New processes do not read the caller's script, which then needs no guard, unless the work needs its classes.
     """
-    main, before = vars(sys.modules["__main__"]), dict(os.environ)
+    main: dict[str, Any] = vars(sys.modules["__main__"])
+    before = dict(os.environ)
     alone = method == "spawn" and b"__main__" not in sent.__reduce__()[1][0]
-    hidden = {name: main.pop(name) for name in ("__spec__", "__file__") if alone and name in main}
+    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__spec__", "__file__") if alone and name in main}
     main.setdefault("__spec__", None)
     for name in FOREIGN:
         os.environ.pop(name, None)

@@ -45,9 +45,9 @@ rank = os.environ["RANK"]
 own_store = Store(f"{folder}/{rank if 'alone' in sys.argv else 'all'}.sqlite")
 result = embed(texts, Own(), store=own_store, batch=2, out=folder + "/out")
 errors = []
-for wrong in (texts[0], ["a", "bad"]):
+for items in (texts[0], ["one", "two"]):
     try:
-        embed(wrong, Own(), store=own_store)
+        embed(items, Own(), store=own_store)
     except ValueError as error:
         errors.append(str(error))
 note(rank, digest=digest(result), rows=len(result.ids), errors=errors,
@@ -111,7 +111,7 @@ def test_a_launchers_world_is_used(tmp_path, digest, launcher):
     notes, calls = run(tmp_path, IN_WORLD, command)
     assert [(note["digest"], note["rows"]) for note in notes] == [(digest, 23)] * 2
     assert [note["errors"] for note in notes] == [["items is one text; give a list of texts."]] * 2
-    assert sorted(calls) == sorted([*TEXTS, "a", "bad"])
+    assert sorted(calls) == sorted([*TEXTS, "one", "two"])
     assert (tmp_path / "out" / "embeddings.safetensors").is_file()
 
 
@@ -125,7 +125,7 @@ def test_machines_without_a_common_disk_fill_the_store_of_the_first(tmp_path, di
     notes, calls = run(tmp_path, IN_WORLD, *commands)
     assert [(note["digest"], note["rows"]) for note in notes] == [(digest, 23)] * 2
     assert [note["stored"] for note in notes] == [25, 0]
-    assert sorted(calls) == sorted([*TEXTS, "a", "bad"])
+    assert sorted(calls) == sorted([*TEXTS, "one", "two"])
 
 
 def test_a_script_without_a_guard_can_use_several_processes(tmp_path, digest):
