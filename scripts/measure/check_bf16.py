@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
 
 from benchmark_builder.bases.photos import photo_base
@@ -30,8 +29,7 @@ def main() -> None:
         vision, parts = LiteVision(bf16=bf16), []
         for start in range(0, args.rows, 32):
             paths = (base.images or ())[start : min(start + 32, args.rows)]
-            pixels = np.stack([vision.pixels(decode(p.read_bytes())) for p in paths])
-            parts.append(vision.encode(torch.from_numpy(pixels)))
+            parts.append(vision.regions([vision.pixels(decode(p.read_bytes())) for p in paths]))
         odds[bf16] = vision.log_odds(np.concatenate(parts), text)
     auc = {k: np.mean([roc_auc_score(present[:, c], v[:, c]) for c in range(len(classes))]) for k, v in odds.items()}
     ranks = [

@@ -20,8 +20,7 @@ from benchmark_builder.bases.photos import photo_base
 from benchmark_builder.scenes.draw import BACKGROUND_NAMES, OBJECT_NAMES, make_scene
 from symbal_hf.auditing.judges.pixels import QUESTIONS
 from symbal_hf.data.pixels import decode
-from symbal_hf.models.encoders.adapter import LiteAdapter
-from symbal_hf.models.encoders.lite import LiteVision, MiniLM
+from symbal_hf.models.encoders.lite import LiteAdapter, LiteVision, MiniLM
 
 # How a class is put into words in training; audits ask in the words of `QUESTIONS`, two of them among these.
 WORDINGS = (
@@ -46,6 +45,7 @@ class Train(lightning.LightningModule):
     ) -> None:
         super().__init__()
         self.adapter = LiteAdapter()
+        self.network = self.adapter.network  # known to Lightning as a module of its own
         self.texts, self.wide, self.allowed, self.steps, self.weight = texts, wide, allowed, steps, weight
 
     def training_step(self, batch: tuple[torch.Tensor, ...], _: int) -> torch.Tensor:
@@ -66,7 +66,7 @@ class Train(lightning.LightningModule):
 
     def configure_optimizers(self) -> dict:
         """AdamW with one cycle of the learning rate."""
-        optimizer = torch.optim.AdamW(self.adapter.parameters(), lr=1e-3, weight_decay=0.05)
+        optimizer = torch.optim.AdamW(self.network.parameters(), lr=1e-3, weight_decay=0.05)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=self.steps, pct_start=0.15)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
@@ -88,7 +88,7 @@ def scores(
     adapter: LiteAdapter, grid: torch.Tensor, present: np.ndarray, questions: torch.Tensor
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUC and average precision of each class (NaN below ten examples), averaged log-odds over the questions."""
-    adapter.eval()
+    adapter.network.eval()
     with torch.inference_mode():
         odds = torch.cat(
             [
@@ -181,7 +181,8 @@ def main() -> None:
             enable_model_summary=False, enable_progress_bar=False,
         )  # fmt: skip
         trainer.fit(module, loader)
-        return module.adapter.eval()
+        module.network.eval()
+        return module.adapter
 
     def report(adapter: LiteAdapter, label: str, keep: np.ndarray) -> dict[str, float]:
         out = {}
@@ -200,7 +201,7 @@ def main() -> None:
     print("classes left out of the second run:", [classes[i] for i in np.flatnonzero(photos_only)])
     adapter = fit(np.zeros(len(classes), np.float32))
     final = report(adapter, "trained classes", np.ones(len(classes), bool))
-    save_file({k: v.detach().half().contiguous() for k, v in adapter.state_dict().items()}, args.out)
+    save_file({k: v.detach().half().contiguous() for k, v in adapter.network.state_dict().items()}, args.out)
     unseen = report(fit(photos_only), "classes never trained on", photos_only > 0)
     args.out.with_name("README.md").write_text(card(final, unseen, len(train.ids), args))
 

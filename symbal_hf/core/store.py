@@ -7,8 +7,8 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -215,3 +215,12 @@ class Store:
     def close(self) -> None:
         """Release the file."""
         self._db.close()
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Closed for a while: what SQLite knows of an open file must not be carried into a forked process."""
+        self.close()
+        try:
+            yield
+        finally:
+            self._open()

@@ -20,7 +20,7 @@ from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_te
 
 if TYPE_CHECKING:
     from symbal_hf.data.table import AuditData, Images
-    from symbal_hf.models.encoders.load import JointEncoder
+    from symbal_hf.models.encoders.base import JointEncoder
 
 
 class Encoded(Protocol):

@@ -54,7 +54,7 @@ def test_an_audit_repeats_itself_and_needs_no_model_the_second_time(scene_folder
     def never(*_, **__):
         raise AssertionError("a cached embedding was computed again")
 
-    monkeypatch.setattr(LiteVision, "encode", never)
+    monkeypatch.setattr(LiteVision, "regions", never)
     monkeypatch.setattr(MiniLM, "encode", never)
     assert symbal_hf.audit(folder / "captions.jsonl").to_dict() == first
 

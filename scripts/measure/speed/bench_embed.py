@@ -73,13 +73,13 @@ def _ways(
     def bare() -> None:
         for start in range(0, len(images), IMAGES):
             part = [vision.pixels(decode(images.encoded(i))) for i in range(start, min(start + IMAGES, len(images)))]
-            vision.encode(torch.from_numpy(np.stack(part)))
+            vision.regions(part)
 
     def library() -> None:
-        words._model.encode(list(texts), batch_size=128, normalize_embeddings=True, show_progress_bar=False)
+        words.model.encode(list(texts), batch_size=128, normalize_embeddings=True, show_progress_bar=False)
 
     def loop() -> None:
-        model = words._model
+        model = words.model
         for start in range(0, len(texts), 128):
             with torch.inference_mode():
                 found = model(model.preprocess(list(texts[start : start + 128])))

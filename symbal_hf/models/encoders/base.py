@@ -1,22 +1,25 @@
-"""What encoders of any library share: which weights they have, where they run, and how much fits at once."""
+"""What encoders of any library share: what they can do, which weights they have, where they run, how much fits."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.core.errors import MissingModel
+from symbal_hf.core.devices import check_device, check_dtype
+from symbal_hf.core.errors import BadData, MissingModel
 
 if TYPE_CHECKING:
     import torch
+    from PIL import Image
 
 T = TypeVar("T")
 # Repositories that hand out weights to who accepted their terms, by how their names begin.
@@ -25,7 +28,68 @@ GATED = (
     "meta-llama/Llama-3.3-70B-Instruct", "microsoft/maira-2", "CohereLabs/aya-vision-8b",
 )  # fmt: skip
 PARTS = (".json", ".safetensors", ".txt", ".model")  # files of a model's folder that change its vectors
-DTYPES = ("float32", "bfloat16", "float16")
+PRECISIONS = {
+    "auto": "", "32": "float32", "32-true": "float32", "float32": "float32", "bf16": "bfloat16",
+    "bf16-true": "bfloat16", "bfloat16": "bfloat16", "16": "float16", "16-true": "float16", "float16": "float16",
+}  # fmt: skip
+
+
+@runtime_checkable
+class ReadsTexts(Protocol):
+    """What can encode texts."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(T, D) float32 unit vectors, in the order of `texts`."""
+        ...
+
+
+@runtime_checkable
+class SeesImages(Protocol):
+    """What can encode images."""
+
+    def pixels(self, image: Image.Image) -> Any:
+        """What the model sees of one RGB image; may be called in another thread."""
+        ...
+
+    def encode_pixels(self, batch: Sequence[Any]) -> NDArray[np.float32]:
+        """(B, D) float32 unit vectors of what `pixels` gave for B images."""
+        ...
+
+
+class Encoder(Protocol):
+    """What every encoder says of itself."""
+
+    @property
+    def name(self) -> str:
+        """The spec, with the commit that was found; it can be loaded again."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with whatever the vectors depend on (weights, text, numbers): the key under which they are stored."""
+        ...
+
+    @property
+    def space(self) -> str:
+        """Vectors of two encoders can be compared where this is the same."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        ...
+
+
+class TextEncoder(Encoder, ReadsTexts, Protocol):
+    """Unit vectors of texts."""
+
+
+class ImageEncoder(Encoder, SeesImages, Protocol):
+    """Unit vectors of images."""
+
+
+class JointEncoder(TextEncoder, ImageEncoder, Protocol):
+    """Texts and images in one space, by one object."""
 
 
 @dataclass(frozen=True)
@@ -145,22 +209,87 @@ def choose_place(device: str = "auto", dtype: str = "auto", device_map: str | No
     """The place that "auto" stands for: cuda, else mps, else cpu; bfloat16 on a GPU that has it, else float32.
 
     Raises:
-        ValueError: an unknown dtype, or a device that is not there.
+        BadData: an unknown dtype, or a device that there is not, or not here.
     """
     import torch
 
-    if dtype not in ("auto", *DTYPES):
-        raise ValueError(f"no dtype {dtype!r}; available: 'auto', 'float32', 'bfloat16', 'float16'.")
+    check_device(device)
+    check_dtype(dtype)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         torch.empty(0, device=device)
     except (AssertionError, RuntimeError) as error:
-        raise ValueError(f"no device {device!r} on this machine; use 'auto' or 'cpu'.") from error
+        raise BadData(f"no device {device!r} on this machine; use 'auto' or 'cpu'.") from error
     if dtype == "auto":
         half = device.startswith("cuda") and torch.cuda.is_bf16_supported()
         dtype = "bfloat16" if half else "float32"
     return Place(device, getattr(torch, dtype), device_map)
+
+
+class Lazy:
+    """An encoder that loads its weights when they are needed; each copy of it, here or elsewhere, loads its own."""
+
+    place: Place
+    model: Any  # the network
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what has been loaded."""
+        loaded = {name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)}
+        return {name: value for name, value in vars(self).items() if name not in loaded | {"_twins"}}
+
+    def moved(self, dtype: str, device: str | None) -> Any:
+        """The encoder in numbers `dtype` ("" for its own) on `device` (None for its own); itself if it is there."""
+        import torch
+
+        numbers = getattr(torch, dtype) if dtype else self.place.dtype
+        where = replace(self.place, device=device or self.place.device, dtype=numbers)
+        if where == self.place:
+            return self
+        twin = copy.deepcopy(self)
+        twin.place = where
+        return twin
+
+    def load(self, compiled: str | None = None) -> None:
+        """Bring the weights into memory, and have `torch.compile` at them with backend `compiled`."""
+        network = self.model
+        for child in network.children() if compiled else ():
+            # Towers, since encoders call methods of the whole network that know nothing of its being compiled.
+            if getattr(child, "_compiled_call_impl", None) is None:
+                child.compile(backend=compiled, dynamic=None)
+
+
+def fitted(encoder: Any, *, precision: str = "auto", device: str | None = None, compiled: str | None = None) -> Any:
+    """The encoder in other numbers, on another device or to be compiled; itself where nothing changes.
+
+    It is made once for each encoder, so that weights are loaded once.
+
+    Args:
+        encoder: of `symbal_hf.models.encoders.load` or `symbal_hf.models.encoders.lite`.
+        precision: "auto" (its own), or a key of `PRECISIONS`.
+        device: "cuda:1" and the like; None leaves it where it is.
+        compiled: not None gives a twin with weights of its own, which compiling does not change for others.
+
+    Raises:
+        BadData: numbers that there are not, or what this encoder cannot be given.
+    """
+    if precision not in PRECISIONS:
+        raise BadData(f"precision={precision!r}; give 'auto', '32-true', 'bf16-true' or '16-true'.")
+    wanted = (PRECISIONS[precision], device, compiled)
+    if not any(wanted):
+        return encoder
+    if not isinstance(encoder, Lazy):
+        asked = f"precision={precision!r}" if wanted[0] else f"compiled={compiled!r}" if compiled else f"{device!r}"
+        raise BadData(f"{asked} is none that {getattr(encoder, 'name', encoder)} can be given; leave it out.")
+    twins = vars(encoder).setdefault("_twins", {})
+    if wanted not in twins:
+        twin = encoder.moved(wanted[0], device)
+        if compiled:
+            twin = copy.deepcopy(twin)
+        if twin is encoder:
+            return encoder
+        twins[wanted] = twin
+    return twins[wanted]
 
 
 def fingerprint(*parts: object) -> str:

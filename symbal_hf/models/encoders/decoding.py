@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from symbal_hf.core.errors import DeadRank
 from symbal_hf.data.pixels import decode
@@ -24,6 +23,11 @@ Part = tuple[list[int], list[Any], dict[int, str]]
 def cores() -> int:
     """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def device_of(encoder: Any) -> str:
+    """Where an encoder runs; one that does not say so runs on the CPU."""
+    return str(getattr(getattr(encoder, "place", None), "device", "cpu"))
 
 
 def decoded(
@@ -42,27 +46,19 @@ def decoded(
     from PIL import Image
 
     encoder.pixels(Image.new("RGB", (64, 64)))  # what fails here is the model, and no image is to blame
-    device = str(getattr(getattr(encoder, "place", None), "device", "cpu"))
+    device = device_of(encoder)
     load = _Loader(images, encoder, batches)
-    count = _workers(workers, device, len(batches), share)
-    if count > 0:
-        yield from _by_processes(load, count, device)
-    elif count == 0:
-        for part in range(len(batches)):
-            yield load.part(part)
+    if workers is None and device.startswith("cuda") and len(batches) > 2:
+        workers = min(MOST_WORKERS, max(1, cores() // share - 1), len(batches))
+    if workers is None:
+        import torch
+
+        idle = device.startswith("cuda") or torch.get_num_threads() * share < cores()
+        yield from _ahead(load.part, len(batches)) if idle else map(load.part, range(len(batches)))
+    elif workers == 0:
+        yield from map(load.part, range(len(batches)))
     else:
-        yield from _ahead(load.part, len(batches))
-
-
-def _workers(asked: int | None, device: str, batches: int, share: int) -> int:
-    """Processes that decode; -1 for a thread."""
-    if asked is not None:
-        return asked
-    if device.startswith("cuda"):
-        return min(MOST_WORKERS, max(1, cores() // share - 1), batches) if batches > 2 else -1
-    import torch
-
-    return -1 if torch.get_num_threads() * share < cores() else 0
+        yield from _by_processes(load, min(workers, len(batches)), device)
 
 
 @dataclass(frozen=True)
@@ -86,25 +82,27 @@ class _Loader:
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, i: int) -> tuple[list[int], str, Any, dict[int, str]]:
+    def __getitem__(self, i: int) -> tuple[list[int], bool, Any, dict[int, str]]:
         rows, pixels, bad = self.part(i)
         return rows, *_packed(pixels), bad
 
 
 def _by_processes(load: _Loader, count: int, device: str) -> Iterator[Part]:
+    from lightning.fabric.utilities import move_data_to_device
     from torch.utils.data import DataLoader
 
     gpu = device.startswith("cuda")
     loader: Any = DataLoader(
         load,  # type: ignore[arg-type]
         batch_size=None,
-        num_workers=min(count, len(load)),
+        num_workers=count,
         collate_fn=_as_it_is,
         pin_memory=gpu,
     )
     try:
-        for rows, form, packed, bad in loader:
-            yield rows, _unpacked(form, _moved(packed, device) if gpu else packed), bad
+        for rows, whole, pixels, bad in loader:
+            # Copied from pinned memory while the GPU works; arrays stay, since their encoders want them here.
+            yield rows, _unpacked(move_data_to_device(pixels, device) if gpu and whole else pixels, whole), bad
     except RuntimeError as error:
         if "DataLoader worker" not in str(error):
             raise
@@ -118,44 +116,24 @@ def _as_it_is(item: Any) -> Any:
     return item
 
 
-def _packed(pixels: list[Any]) -> tuple[str, Any]:
-    """One tensor of a batch, which goes from process to process without a copy, and its form."""
+def _packed(pixels: list[Any]) -> tuple[bool, Any]:
+    """One tensor, or one table of tensors, of a whole batch, which goes from process to process without a copy."""
     import torch
+    from torch.utils.data import default_collate
 
-    if not pixels:
-        return "list", []
-    one = pixels[0]
-    if isinstance(one, np.ndarray) and all(p.shape == one.shape for p in pixels):
-        return "arrays", torch.from_numpy(np.stack(pixels))
-    if isinstance(one, torch.Tensor) and all(p.shape == one.shape for p in pixels):
-        return "tensors", torch.stack(pixels)
-    if isinstance(one, dict) and all(
-        isinstance(v, torch.Tensor) and len(v) == 1 and all(p[k].shape == v.shape for p in pixels)
-        for k, v in one.items()
-    ):
-        return "tables", {k: torch.cat([p[k] for p in pixels]) for k in one}
-    return "list", pixels
+    if pixels and isinstance(pixels[0], (torch.Tensor, dict)):
+        with suppress(RuntimeError, TypeError, KeyError):  # of different shapes
+            return True, default_collate(pixels)
+    return False, pixels
 
 
-def _unpacked(form: str, packed: Any) -> list[Any]:
+def _unpacked(pixels: Any, whole: bool) -> list[Any]:
     """What `_packed` was given."""
-    if form == "arrays":
-        return list(packed.numpy())
-    if form == "tables":
-        size = len(next(iter(packed.values())))
-        return [{k: v[i : i + 1] for k, v in packed.items()} for i in range(size)]
-    return list(packed)
-
-
-def _moved(packed: Any, device: str) -> Any:
-    """On the GPU, copied from pinned memory while the GPU works; arrays stay, since their encoders want them here."""
-    import torch
-
-    if isinstance(packed, torch.Tensor):
-        return packed.to(device, non_blocking=True)
-    if isinstance(packed, dict):
-        return {k: v.to(device, non_blocking=True) for k, v in packed.items()}
-    return packed
+    if not whole or isinstance(pixels, list):
+        return pixels
+    if isinstance(pixels, dict):
+        return [dict(zip(pixels, each, strict=True)) for each in zip(*pixels.values(), strict=True)]
+    return list(pixels)
 
 
 def _ahead(load: Callable[[int], Part], count: int) -> Iterator[Part]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.models.encoders.base import Batches, Place, Source, find, fingerprint, loading, unit
+from symbal_hf.models.encoders.base import Batches, Lazy, Place, Source, find, fingerprint, loading, unit
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ def _where(source: Source) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _Model:
+class _Model(Lazy):
     """A checkpoint whose configuration is read at once and whose weights wait until they are needed."""
 
     def __init__(self, source: Source, config: Any, place: Place, *, instruction: str | None = None) -> None:

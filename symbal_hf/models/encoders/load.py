@@ -5,130 +5,38 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.models.encoders.base import Batches, Place, Source, choose_place, find, fingerprint, loading, unit
-from symbal_hf.models.encoders.lite import IMAGE_MODEL, TEXT_MODEL, LiteVision, MiniLM
-
-if TYPE_CHECKING:
-    from PIL import Image
+from symbal_hf.core.devices import check_device, check_dtype
+from symbal_hf.models.encoders.base import (
+    Batches,
+    ImageEncoder,
+    JointEncoder,
+    Lazy,
+    Place,
+    ReadsTexts,
+    SeesImages,
+    Source,
+    TextEncoder,
+    choose_place,
+    find,
+    fingerprint,
+    loading,
+    unit,
+)
+from symbal_hf.models.encoders.lite import IMAGE_MODEL, TEXT_MODEL, LiteBoth, LiteImage, LiteText
 
 TEXT_EXAMPLES = (
     "lite", "open_clip:ViT-H-14-quickgelu/dfn5b", "transformers:google/medsiglip-448", "st:Qwen/Qwen3-Embedding-8B",
 )  # fmt: skip
+JOINT_EXAMPLES = TEXT_EXAMPLES[:3]
 IMAGE_EXAMPLES = ("lite", "open_clip:ViT-H-14-quickgelu/dfn5b", "transformers:facebook/dinov2-large")
 
 
-class TextEncoder(Protocol):
-    """Unit vectors of texts."""
-
-    @property
-    def name(self) -> str:
-        """The spec, with the commit that was found; it can be loaded again."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with whatever the vectors depend on: the key under which they are stored."""
-        ...
-
-    @property
-    def space(self) -> str:
-        """Vectors of two encoders can be compared where this is the same."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(T, D) float32 unit vectors, in the order of `texts`."""
-        ...
-
-
-class ImageEncoder(Protocol):
-    """Unit vectors of images."""
-
-    @property
-    def name(self) -> str:
-        """The spec, with the commit that was found; it can be loaded again."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with whatever the vectors depend on: the key under which they are stored."""
-        ...
-
-    @property
-    def space(self) -> str:
-        """Vectors of two encoders can be compared where this is the same."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-        ...
-
-    def pixels(self, image: Image.Image) -> Any:
-        """What the model sees of one RGB image; may be called in another thread."""
-        ...
-
-    def encode_pixels(self, batch: Sequence[Any]) -> NDArray[np.float32]:
-        """(B, D) float32 unit vectors of what `pixels` gave for B images."""
-        ...
-
-
-class JointEncoder(TextEncoder, ImageEncoder, Protocol):
-    """Texts and images in one space, by one object."""
-
-
-class LiteText(MiniLM):
-    """The lite preset's text encoder."""
-
-    name, fingerprint, space, dim = f"lite:{TEXT_MODEL}", TEXT_MODEL, "lite", 384
-
-
-class LiteImage:
-    """The lite preset's image encoder, without its regions: the vector of the whole image."""
-
-    name, space, dim = f"lite:{IMAGE_MODEL}", "lite", 384
-
-    def __init__(self, *, bf16: bool = True, batch_size: int | None = None) -> None:
-        self.vision = LiteVision(bf16=bf16)
-        self.images = Batches(batch_size or 32, self.name)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """See `LiteVision.fingerprint`; another one, since what is stored differs."""
-        return fingerprint(self.vision.fingerprint, "whole", "v1")
-
-    def pixels(self, image: Image.Image) -> NDArray[np.uint8]:
-        """(256, 256, 3) uint8."""
-        return self.vision.pixels(image)
-
-    def encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        """(B, 384) float32 unit vectors of what `pixels` gave for B images."""
-        return self.images.run(batch, self._encode_pixels, self.dim)
-
-    def _encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        import torch
-
-        return unit(torch.from_numpy(self.vision.encode(torch.from_numpy(np.stack(batch)))[:, 0]), self.name)
-
-
-class LiteBoth(LiteImage):
-    """Both, as one object."""
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(T, 384) float32 unit vectors."""
-        return LiteText().encode(texts)
-
-
-class SentenceEncoder:
+class SentenceEncoder(Lazy):
     """A sentence-transformers model: texts alone. Weights wait until they are needed."""
 
     def __init__(
@@ -219,8 +127,9 @@ def load_text_encoder(
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a spec that names no text encoder, or an option that it does not have.
     """
-    encoder = _load(spec, "text", device, dtype, batch_size, instruction, device_map)
-    if not hasattr(encoder, "encode"):
+    encoder: Any = _load(spec, "text", device, dtype, batch_size, instruction, device_map)
+    able = isinstance(encoder, ReadsTexts)
+    if not able:
         raise ValueError(f"{spec} encodes images alone; for texts take a model such as {_listed(TEXT_EXAMPLES)}.")
     return encoder
 
@@ -246,8 +155,9 @@ def load_image_encoder(
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a spec that names no image encoder, or an option that it does not have.
     """
-    encoder = _load(spec, "image", device, dtype, batch_size, None, device_map)
-    if not hasattr(encoder, "pixels"):
+    encoder: Any = _load(spec, "image", device, dtype, batch_size, None, device_map)
+    able = isinstance(encoder, SeesImages)
+    if not able:
         raise ValueError(f"{spec} encodes texts alone; for images take a model such as {_listed(IMAGE_EXAMPLES)}.")
     return encoder
 
@@ -263,7 +173,7 @@ def load_joint_encoder(
     """One object, and one copy of the weights, for texts and images: CLIP, SigLIP and their kin.
 
     Args:
-        spec: "open_clip:..." or "transformers:..." as for `load_text_encoder`.
+        spec: "lite", "open_clip:..." or "transformers:..." as for `load_text_encoder`.
         device: see `load_text_encoder`.
         dtype: see `load_text_encoder`.
         batch_size: see `load_text_encoder`.
@@ -273,38 +183,44 @@ def load_joint_encoder(
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a model that does not hold texts and images in one space.
     """
-    if spec == "lite":
-        return LiteBoth(batch_size=batch_size)
-    encoder = _load(spec, "text", device, dtype, batch_size, None, device_map)
-    if not (hasattr(encoder, "encode") and hasattr(encoder, "pixels")):
+    encoder: Any = _load(spec, "joint", device, dtype, batch_size, None, device_map)
+    able = isinstance(encoder, ReadsTexts) and isinstance(encoder, SeesImages)
+    if not able:
         raise ValueError(
-            f"{spec} does not encode texts and images by one model; take one such as {_listed(TEXT_EXAMPLES[1:3])}."
+            f"{spec} does not encode texts and images by one model; take one such as {_listed(JOINT_EXAMPLES)}."
         )
     return encoder
 
 
 def _load(
     spec: str,
-    what: Literal["text", "image"],
+    what: Literal["text", "image", "joint"],
     device: str,
     dtype: str,
     batch_size: int | None,
     instruction: str | None,
     device_map: str | None,
 ) -> Any:
+    check_device(device)
+    check_dtype(dtype)
     kind, _, model = spec.partition(":")
-    lite = f"lite:{TEXT_MODEL if what == 'text' else IMAGE_MODEL}"
-    if spec not in ("lite", lite) and (kind not in ("open_clip", "transformers", "st") or not model):
-        examples = _listed(TEXT_EXAMPLES if what == "text" else IMAGE_EXAMPLES)
+    lite = ("lite", f"lite:{TEXT_MODEL if what == 'text' else IMAGE_MODEL}")
+    if spec not in lite and (kind not in ("open_clip", "transformers", "st") or not model):
+        examples = _listed({"text": TEXT_EXAMPLES, "image": IMAGE_EXAMPLES, "joint": JOINT_EXAMPLES}[what])
         raise ValueError(f"{spec!r} names no {what} encoder; write KIND:MODEL[@REVISION], such as {examples}.")
     if device_map and kind != "transformers":
         raise ValueError(f"device_map={device_map!r} works with 'transformers:MODEL' alone; leave it out for {spec}.")
     if instruction and kind in ("lite", "open_clip"):
         raise ValueError(f"{spec} reads no instruction; only Qwen3-Embedding does, so leave it out.")
     if kind == "lite":
-        if device not in ("auto", "cpu") or dtype not in ("auto", "float32", "bfloat16"):
-            raise ValueError(f"device={device!r}, dtype={dtype!r}: the lite encoders run on 'cpu' in 'auto' numbers.")
-        return LiteText() if what == "text" else LiteImage(bf16=dtype != "float32", batch_size=batch_size)
+        numbers = ("auto", "float32") if what == "text" else ("auto", "float32", "bfloat16")
+        if device not in ("auto", "cpu") or dtype not in numbers:
+            raise ValueError(
+                f"device={device!r}, dtype={dtype!r}: the lite encoders run on 'cpu', this one in {_listed(numbers)}."
+            )
+        if what == "text":
+            return LiteText()
+        return (LiteImage if what == "image" else LiteBoth)(bf16=dtype != "float32", batch_size=batch_size)
     where = choose_place(device, dtype, device_map)
     if kind == "open_clip":
         from symbal_hf.models.encoders.open_clip import load_open_clip

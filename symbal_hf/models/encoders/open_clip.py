@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import MissingModel
-from symbal_hf.models.encoders.base import Batches, Place, Source, find, fingerprint, loading, unit
+from symbal_hf.models.encoders.base import Batches, Lazy, Place, Source, find, fingerprint, loading, unit
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ PRECISION = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 TEXTS, IMAGES = 64, 32  # tried at once, unless told otherwise
 
 
-class OpenClip:
+class OpenClip(Lazy):
     """Texts and images in one space. Weights wait until they are needed."""
 
     def __init__(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +19,12 @@ from symbal_hf.core.store import Store, key
 from symbal_hf.data.pixels import decode
 from symbal_hf.data.table import Images
 from symbal_hf.models.encoders import decoding as embed_load
+from symbal_hf.models.encoders.base import fitted
 from symbal_hf.models.encoders.embedding import embed, embed_images, embed_texts
-from symbal_hf.models.encoders.fitting import fitted
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM
 from symbal_hf.models.encoders.load import load_image_encoder, load_text_encoder
 
+OLD = Path(__file__).parents[2] / "assets" / "version_0_1"
 CLOSE = {"rtol": 0, "atol": 2e-5}
 
 
@@ -204,3 +207,23 @@ def test_a_dead_decoding_process_is_one_sentence(zoo, tmp_path, monkeypatch):
     monkeypatch.setattr(embed_load, "decode", lambda file: decode(file) if os.getpid() == here else os._exit(9))
     with pytest.raises(DeadRank, match=r"one of 2 processes that decode images is gone .* workers=0"):
         embed(images, load_image_encoder(zoo.clip), store=Store(tmp_path / "s.sqlite"), batch=1, workers=2)
+
+
+def test_what_the_first_version_stored_is_found_again(tmp_path, monkeypatch):
+    import symbal_hf
+
+    monkeypatch.setattr(MiniLM, "encode", lambda *_, **__: pytest.fail("a stored text was encoded again"))
+    monkeypatch.setattr(LiteVision, "regions", lambda *_: pytest.fail("a stored image was encoded again"))
+    store = Store(shutil.copy(OLD / "store.sqlite", tmp_path / "store.sqlite"))
+    before = store.kinds()
+    for source, folder, options in (
+        ("captions.jsonl", "results_reference_40", {"scorer": "reference", "limit": 40}),
+        ("pictures.jsonl", "results_embedding", {"scorer": "embedding"}),
+    ):
+        result = symbal_hf.audit(OLD / "rows" / source, store=store, **options)
+        assert result.counts == json.loads((OLD / folder / "findings.json").read_text())["counts"]
+    files = [path.read_bytes() for path in sorted((OLD / "rows" / "images").iterdir())]
+    regions, bad = embed_images(Images(files, range(10), None), LiteVision(), store=store)
+    assert regions.shape == (10, 65, 384) and not bad
+    np.testing.assert_allclose(np.linalg.norm(regions.astype(np.float32), axis=2), 1, atol=2e-3)
+    assert store.kinds() == before
