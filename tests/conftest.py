@@ -17,10 +17,11 @@ settings.load_profile("symbal")
 
 @pytest.fixture(scope="session", autouse=True)
 def fresh_caches(tmp_path_factory):
-    """Nothing that an earlier run left behind may help or hurt."""
+    """Nothing that an earlier run left behind may help or hurt; the processes of one run share what they embed."""
     folder = tmp_path_factory.mktemp("caches")
+    top = tmp_path_factory.getbasetemp()
     os.environ["HF_HOME"] = str(folder / "hf")
-    os.environ["SYMBAL_CACHE"] = str(folder / "symbal")
+    os.environ["SYMBAL_CACHE"] = str((top.parent if "PYTEST_XDIST_WORKER" in os.environ else top) / "symbal")
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from chat_fakes import FakeServer
+from command import symbal
 
 from benchmark_builder.bases.open_bases import scenes_base
 from benchmark_builder.planting.pairs import pairs_for
@@ -51,6 +52,13 @@ def command(folder, cache, out, *more):
     env = {**os.environ, "SYMBAL_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     args = [SYMBAL, "bench", "run", folder, "--out", out, "--where", WHERE, *more]
     return subprocess.Popen(args, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(folder, cache, out, *more):
+    """The same in this process."""
+    arguments = ("bench", "run", folder, "--out", out, "--where", WHERE, *more)
+    done = symbal(*arguments, env={"SYMBAL_CACHE": str(cache)})
+    return done.returncode, done.stdout, done.stderr
 
 
 def finish(process):
@@ -96,7 +104,7 @@ def test_killed_in_the_middle_a_run_goes_on_where_it_was(folder, cache, undistur
     with file.open("ab") as half:
         half.write(b'{"name": "scenes-')  # as a process leaves it that is killed while it writes
     assert len(read_lines(out)) == before
-    code, told, err = finish(command(folder, cache, out))
+    code, told, err = run(folder, cache, out)
     assert code == 0 and f"{len(whole) - before} settings done, {before} were before" in told, err
     assert predictions(out) == whole
     assert file.read_bytes().startswith(kept)
@@ -120,7 +128,7 @@ def test_two_processes_one_of_them_killed_say_what_one_says(folder, cache, undis
     code, _, err = finish(ranks[1])
     assert code == 0, err
     assert len(read_lines(out)) < len(whole)
-    code, told, err = finish(command(folder, cache, out, "--rank", "0", "--world", "2"))
+    code, told, err = run(folder, cache, out, "--rank", "0", "--world", "2")
     assert code == 0 and f", {before} were before" in told, err
     assert predictions(out) == whole
     names = [{json.loads(line)["name"] for line in file.read_text().splitlines()} for file in files]
@@ -140,17 +148,17 @@ def test_two_processes_one_of_them_killed_say_what_one_says(folder, cache, undis
 )  # fmt: skip
 def test_what_does_not_belong_into_a_folder_is_refused(folder, cache, undisturbed, more, complaint):
     before = {path.name: path.read_bytes() for path in undisturbed.iterdir()}
-    code, _, err = finish(command(folder, cache, undisturbed, *more))
+    code, _, err = run(folder, cache, undisturbed, *more)
     assert code == 2 and complaint in " ".join(err.split()) and "Traceback" not in err
     assert {path.name: path.read_bytes() for path in undisturbed.iterdir()} == before
 
 
 def test_a_method_that_cannot_work_leaves_no_folder_and_what_decides_is_on_record(folder, cache, tmp_path):
-    code, _, err = finish(command(folder, cache, tmp_path / "out", "--method", "direct"))
+    code, _, err = run(folder, cache, tmp_path / "out", "--method", "direct")
     assert code == 2 and not (tmp_path / "out").exists(), err
     with FakeServer() as server:  # says neither t nor v
         more = ("--method", "direct", "--chat", f"openai:{server.url}#some-model", "--limit", "2")
-        code, told, err = finish(command(folder, cache, tmp_path / "out", *more, "--context-tokens", "2000"))
+        code, told, err = run(folder, cache, tmp_path / "out", *more, "--context-tokens", "2000")
         assert code == 0 and "2 settings done, 0 were before, 0 failed" in told, err
     lines = read_lines(tmp_path / "out").values()
     assert [(line["textual_error"], line["visual_feature"], line["calls"]["unparsed"]) for line in lines] == [
@@ -158,7 +166,7 @@ def test_a_method_that_cannot_work_leaves_no_folder_and_what_decides_is_on_recor
     ] * 2
     options = read_manifest(tmp_path / "out")["options"]
     assert options["context_tokens"] == 2000
-    code, _, err = finish(command(folder, cache, tmp_path / "out", *more))
+    code, _, err = run(folder, cache, tmp_path / "out", *more)
     assert code == 2 and "context_tokens=2000, and this one has 16384" in err
 
 

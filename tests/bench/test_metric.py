@@ -320,6 +320,10 @@ def test_the_wheel_holds_the_whole_space(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    held = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("symbal_hf/metrics/")]
-    folder = "symbal_hf/metrics/symbal_acc_at_k/"
-    assert set(held) == {"symbal_hf/metrics/__init__.py", f"{folder}__init__.py", *(f"{folder}{n}" for n in FILES)}
+    held = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("symbal_hf/bench/metrics/")]
+    folder = "symbal_hf/bench/metrics/symbal_acc_at_k/"
+    assert set(held) == {
+        "symbal_hf/bench/metrics/__init__.py",
+        f"{folder}__init__.py",
+        *(f"{folder}{n}" for n in FILES),
+    }

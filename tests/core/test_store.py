@@ -131,8 +131,7 @@ for i in range(150):
 
 def test_readers_and_writers_do_not_wait_for_one_another(path, monkeypatch):
     filled(path)
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.05}))
+    monkeypatch.setattr("symbal_hf.core.store.PATIENCE", 0.05)  # seconds, which a person would wait for longer
     other, store = sqlite3.connect(path, isolation_level=None), Store(path)
     other.execute("BEGIN")  # a reader in the middle of its work
     assert other.execute("SELECT count(*) FROM results").fetchone() == (len(KEYS),)
@@ -211,8 +210,7 @@ def test_a_busy_file_is_not_taken_for_a_damaged_one(path, monkeypatch):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("PRAGMA journal_mode=DELETE")
     other.execute("BEGIN EXCLUSIVE")
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.05}))
+    monkeypatch.setattr("symbal_hf.core.store.PATIENCE", 0.05)  # seconds, which a person would wait for longer
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         Store(path)
     other.execute("ROLLBACK")

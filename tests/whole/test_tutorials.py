@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from shell import bash, python
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -59,11 +57,9 @@ def test_there_is_a_page_for_each_question() -> None:
 def test_a_tutorial_runs_as_it_is_written(page: Path, tmp_path: Path) -> None:
     blocks = steps(page)
     assert len(blocks) >= 3
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "MODEL": MODEL, "COLUMNS": "120"}
+    env = {"OMP_NUM_THREADS": "1", "MODEL": MODEL, "COLUMNS": "120"}
     for block in blocks:
-        command = ["bash", "-euo", "pipefail", "-c"] if block.kind == "bash" else [sys.executable, "-c"]
-        done = subprocess.run([*command, block.code], cwd=tmp_path, env=env, capture_output=True, text=True)
+        done = bash(block.code, tmp_path, env) if block.kind == "bash" else python(block.code, tmp_path)
         assert done.returncode == 0, f"{page.name}:\n{block.code}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
         if block.printed is not None:
             assert prints(block.printed, done.stdout), f"{page.name} says:\n{block.printed}\nbut:\n{done.stdout}"
