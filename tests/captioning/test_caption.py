@@ -34,11 +34,6 @@ KNOWN = Prompts().render("caption_of_image")  # the only wording that the miniat
 PROMPT = Prompts().render("describe_image")
 
 
-@pytest.fixture(autouse=True)
-def direct(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "store.sqlite")
@@ -51,7 +46,7 @@ def server():
 
 
 def chat(server, **options):
-    return ServerModel("m", base_url=server.url, **({"retries": 0, "backoff": 0.0} | options))
+    return ServerModel("m", base_url=server.url, **({"retries": 0} | options))
 
 
 def photos(folder, n=6, form="png"):

@@ -20,12 +20,6 @@ PIXELS = 6 * 28 * 28
 TOKENS = {"qwen": "<|image_pad|>", "gemma": "<image_soft_token>", "llava": "<image>"}
 
 
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory):
-    root = tmp_path_factory.mktemp("chat")
-    return {kind: make(root / kind) for kind, make in KINDS.items()}
-
-
 def local(folder, kind, **options):
     return LocalModel(str(folder), max_pixels=PIXELS if kind == "qwen" else None, **options)
 
@@ -33,7 +27,7 @@ def local(folder, kind, **options):
 @pytest.fixture(scope="session")
 def models(folders):
     """One of each kind, loaded once."""
-    return {kind: local(folder, kind) for kind, folder in folders.items()}
+    return {kind: local(folders[kind], kind) for kind in KINDS}
 
 
 @pytest.fixture(params=KINDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from serving import served
-from tiny_chat import picture, save_llava
+from tiny_chat import picture
 
 from symbal_hf.core.store import Store
 from symbal_hf.models.chat.asking import Ledger, ask
@@ -14,13 +14,11 @@ from symbal_hf.models.chat.server import ServerModel
 
 
 @pytest.fixture(scope="module")
-def llava(tmp_path_factory):
+def llava(folders, tmp_path_factory):
     """A tiny LLaVA with random weights, and the address where it is served."""
     pytest.importorskip("uvicorn", reason="the server needs fastapi and uvicorn")
-    folder = tmp_path_factory.mktemp("llava")
-    save_llava(folder / "model")
-    with served(folder / "model", folder / "serve.log") as url:
-        yield folder / "model", url
+    with served(folders["llava"], tmp_path_factory.mktemp("llava") / "serve.log") as url:
+        yield folders["llava"], url
 
 
 QUESTIONS = [
