@@ -8,7 +8,6 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-os.environ["NO_PROXY"] = "127.0.0.1"  # servers of tests are on loopback, whatever proxy this machine has
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,10 +9,12 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
+from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages
-from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Checkpoint, Loaded, Refused, elsewhere, load, locate
+from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Checkpoint, Loaded, Refused, elsewhere, locate
 from symbal_hf.models.chat.wordless import is_wordless
 
 if TYPE_CHECKING:
@@ -51,13 +53,24 @@ class LocalModel:
     """
 
     def __init__(
-        self, model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto",
-        device_map: str | None = None, batch_size: int = 8, max_pixels: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: str,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        device_map: str | None = None,
+        batch_size: int = 8,
+        max_pixels: int | None = None,
+    ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} leaves nothing to do at once; give at least 1.")
         if max_pixels is not None and max_pixels < 1:
             raise ValueError(f"max_pixels={max_pixels} leaves nothing of an image; give at least 1, or None.")
+        check_device(device)
+        check_dtype(dtype)
+        if device_map not in (None, "balanced", "balanced_low_0", "sequential"):
+            check_device(device_map)  # transformers takes a device's name too
         if model in FROZEN_ELSEWHERE:
             raise elsewhere(f"hf:{model}")
         self.name, self.max_pixels = f"hf:{model}", max_pixels
