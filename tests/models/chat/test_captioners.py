@@ -10,7 +10,7 @@ import symbal_hf
 from symbal_hf.core.errors import BadData, MissingModel
 from symbal_hf.core.store import Store
 from symbal_hf.data.pixels import decode
-from symbal_hf.models.captioners import CAPTIONERS, captioner_spec
+from symbal_hf.models.captioner import CAPTIONERS, captioner_spec
 from symbal_hf.models.chat.local import LocalModel
 from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.chat.protocol import Message, in_order
