@@ -159,50 +159,51 @@ class LocalModel:
     def _answers(
         self, conversations: Sequence[Messages], work: Work, new: int, *, template: dict[str, Any] | None = None
     ) -> Iterator[tuple[int, Answer]]:
-        def number(place: int) -> int:
-            return len(_images(conversations[place]))
+        def number(index: int) -> int:
+            return len(_images(conversations[index]))
 
-        places = _like_together(conversations)
-        if places and work is _digits and self.wordless:
+        waiting = _like_together(conversations)
+        if waiting and work is _digits and self.wordless:
             raise BadData(f"{self.name} captions images and answers no question; name a chat model.")
-        while places:
+        while waiting:
             # A batch whose conversations have unlike numbers of images is more than some processors can lay out.
-            part = next(list(same) for _, same in groupby(places[: self._size], key=number))
-            places = places[len(part) :]
-            yield from self._batch(conversations, part, work, new, template or {})
+            indices = next(list(alike) for _, alike in groupby(waiting[: self._size], key=number))
+            waiting = waiting[len(indices) :]
+            yield from self._batch(conversations, indices, work, new, template or {})
 
     def _batch(
-        self, conversations: Sequence[Messages], part: list[int], work: Work, new: int, template: dict[str, Any]
+        self, conversations: Sequence[Messages], indices: list[int], work: Work, new: int, template: dict[str, Any]
     ) -> Iterator[tuple[int, Answer]]:
         """Answers to one batch, in smaller ones where it fails as a whole."""
-        loaded, batch = self._loaded, [conversations[place] for place in part]
+        loaded, batch = self._loaded, [conversations[index] for index in indices]
         smaller = 0
         try:
             inputs = self._inputs(loaded, batch, template)
             lengths = loaded.lengths(inputs)
-            fits = [p for p, n in zip(part, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
-            if fits == part:
+            fits = [i for i, n in zip(indices, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
+            if fits == indices:
                 answers = work(loaded, self._moved(loaded, inputs), batch)
         except Exception as error:  # whatever a library thinks up, the other conversations go on
-            log.debug("a batch of %d failed", len(part), exc_info=True)
-            smaller = len(part) // 2 if _out_of_memory(error) else 1
-            if len(part) == 1:
-                yield part[0], Answer(error=_reason(error))
+            log.debug("a batch of %d failed", len(indices), exc_info=True)
+            if len(indices) == 1:
+                yield indices[0], Answer(error=_reason(error))
                 return
+            smaller = 1
             if _out_of_memory(error):
-                self._size = smaller
+                smaller = self._size = len(indices) // 2
         if smaller:
             _free_memory()  # only here is the traceback gone, which held on to the tensors of the failed attempt
-            while part:
-                piece, part = part[: min(smaller, self._size)], part[min(smaller, self._size) :]
+            while indices:
+                piece = indices[: min(smaller, self._size)]
+                indices = indices[len(piece) :]
                 yield from self._batch(conversations, piece, work, new, template)
-        elif fits == part:
-            yield from zip(part, answers, strict=True)
+        elif fits == indices:
+            yield from zip(indices, answers, strict=True)
         else:
-            for place, n in zip(part, lengths, strict=True):
-                if place not in fits:
+            for index, n in zip(indices, lengths, strict=True):
+                if index not in fits:
                     most = f"do not fit in the {loaded.context} of {self.name}"
-                    yield place, Answer(error=f"its {n} tokens and {new} to write {most}.")
+                    yield index, Answer(error=f"its {n} tokens and {new} to write {most}.")
             if fits:
                 yield from self._batch(conversations, fits, work, new, template)
 
@@ -215,8 +216,7 @@ class LocalModel:
             pictures[image] = self._pictures[image] if image in self._pictures else self._picture(image)
         self._pictures = pictures  # the next batch mostly asks about the same ones
         turns = [[loaded.turn(message, pictures) for message in conversation] for conversation in batch]
-        known = {name: value for name, value in template.items() if name in loaded.template}
-        return loaded.encode(turns, **known)
+        return loaded.encode(turns, **{name: value for name, value in template.items() if name in loaded.template})
 
     def _picture(self, encoded: bytes) -> Image.Image:
         try:
@@ -241,13 +241,13 @@ def _images(conversation: Messages) -> tuple[bytes, ...]:
 
 
 def _like_together(conversations: Sequence[Messages]) -> list[int]:
-    """All places: by number of images, rough length and image, so that little is padded or read twice."""
+    """All indices: by number of images, rough length and image, so that little is padded or read twice."""
     numbers: dict[tuple[bytes, ...], int] = {}
     ranks = []
-    for place, conversation in enumerate(conversations):
+    for index, conversation in enumerate(conversations):
         images, length = _images(conversation), sum(len(message.text) for message in conversation)
         number = numbers.setdefault(images, len(numbers))
-        ranks.append((len(images), length.bit_length(), number, length, place))
+        ranks.append((len(images), length.bit_length(), number, length, index))
     return [rank[-1] for rank in sorted(ranks)]
 
 
@@ -258,12 +258,13 @@ def _digits(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answ
     if not chances.isfinite().all():
         raise Refused(f"the model gives undefined values in {loaded.model.dtype}; use dtype='float32' or 'bfloat16'.")
     ones, zeros = (chances[:, loaded.spellings(digit)].sum(-1).tolist() for digit in "10")
-    first = chances.argmax(-1).tolist()
-    return [
-        Answer(text=loaded.tokenizer.decode([token]).strip()) if one + zero < LEAST
-        else Answer(text="1" if one >= zero else "0", yes=one / (one + zero))
-        for one, zero, token in zip(ones, zeros, first, strict=True)
-    ]  # fmt: skip
+    answers = []
+    for one, zero, token in zip(ones, zeros, chances.argmax(-1).tolist(), strict=True):
+        if one + zero < LEAST:
+            answers.append(Answer(text=loaded.tokenizer.decode([token]).strip()))
+        else:
+            answers.append(Answer(text="1" if one >= zero else "0", yes=one / (one + zero)))
+    return answers
 
 
 def _written(loaded: Loaded, prompt: torch.Tensor, row: torch.Tensor) -> Answer:
@@ -271,8 +272,8 @@ def _written(loaded: Loaded, prompt: torch.Tensor, row: torch.Tensor) -> Answer:
     tokenizer = loaded.tokenizer
     raw, before = (tokenizer.decode(ids, skip_special_tokens=False).strip() for ids in (row, prompt[-4:]))
     for marker in (m for m in MARKERS if m in loaded.template):
-        _, found, rest = raw.partition(marker)
-        if found:
+        _, marked, rest = raw.partition(marker)
+        if marked:
             for token in loaded.special:
                 rest = rest.replace(token, "")
             return Answer(text=rest.strip())

@@ -47,7 +47,7 @@ class Answer:
 
 
 class ChatModel(Protocol):
-    """One way of asking a model. Answers arrive as they are ready, each with the place of its conversation.
+    """One way of asking a model. Answers arrive as they are ready, each with the index of its conversation.
 
     Attributes:
         name: what it is called in results, without keys or passwords: "hf:MODEL", "openai:URL#MODEL".
@@ -79,8 +79,8 @@ class ChatModel(Protocol):
 
 def strict_digit(text: str) -> float | None:
     """1.0 or 0.0 from an answer that begins with that digit; None from any other ("Yes, 1.", "10", "1.5", "")."""
-    found = DIGIT.match(text)
-    return float(found[1]) if found else None
+    match = DIGIT.match(text)
+    return float(match[1]) if match else None
 
 
 def features(text: str) -> tuple[str, ...] | None:
@@ -93,8 +93,8 @@ def features(text: str) -> tuple[str, ...] | None:
 
 
 def in_order(answers: Iterable[tuple[int, Answer]], n: int) -> list[Answer]:
-    """The answers by place; a conversation that no answer came for has failed."""
+    """The answers by index; a conversation that no answer came for has failed."""
     out = [Answer(error="no answer came")] * n
-    for place, answer in answers:
-        out[place] = answer
+    for index, answer in answers:
+        out[index] = answer
     return out

@@ -147,7 +147,7 @@ def odds(reply: Reply) -> float | None:
         (entry,) = entries
         if entry["token"].strip(SPACES) != reply.text.strip():
             raise ValueError("another token")
-        listed = {other["token"]: float(other["logprob"]) for other in [entry, *entry["top_logprobs"]]}
+        listed = {choice["token"]: float(choice["logprob"]) for choice in [entry, *entry["top_logprobs"]]}
         p = dict.fromkeys(("1", "0"), 0.0)
         for token, logprob in listed.items():
             if not logprob <= 1e-3:
