@@ -140,14 +140,14 @@ def caption(
     """
     if max_tokens < 1 or temperature < 0:
         raise ValueError(f"max_tokens={max_tokens}, temperature={temperature}; at least 1 token and 0 are needed.")
-    out = Path(out)
     spec, chat = _captioner(
         model, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
     )
     asked = asked_prompts(chat, prompt, prompts)
-    if not isinstance(images, ImageRows):
-        images = load_images(
-            images,
+    rows = images
+    if not isinstance(rows, ImageRows):
+        rows = load_images(
+            rows,
             image_column=image_column,
             image_root=image_root,
             limit=limit,
@@ -157,32 +157,35 @@ def caption(
             source_format=source_format,
             allow_download=allow_download,
         )
-    decoding: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
-    provenance = _provenance(chat, asked, decoding) | {
-        "source": images.read or images.source,
-        "limit": limit,
-        "sample": sample,
-        "versions": _versions(chat.name),
-    }
-    replaces = check_out(out, provenance, images.ids)
-    names: Sequence[str | None] = [None] * len(images)
+    composition = Composition(captioner=spec, chat=spec)
+    parts = Parts(composition, store or Store(), prompts=asked, objects={spec: chat}, progress=progress)
+    decoding = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    chosen = {"limit": limit, "sample": sample}
+    return _captioned(Path(out), rows, parts, decoding, chosen, strict=on_bad_row == "error")
+
+
+def _captioned(
+    out: Path, rows: ImageRows, parts: Parts, decoding: dict[str, Any], chosen: dict[str, Any], *, strict: bool
+) -> Captioned:
+    """Caption the images, and write those that got a caption."""
+    spec = str(parts.composition.captioner)
+    chat = parts.chat(spec)
+    provenance = _provenance(chat, parts.prompts, decoding) | {"source": rows.read or rows.source, **chosen}
+    provenance["versions"] = _versions(chat.name)
+    replaces = check_out(out, provenance, rows.ids)
+    names: Sequence[str | None] = [None] * len(rows)
     root = None
     if out.suffix.lower() == ".jsonl":
-        names, root = image_names(images.images, out, images.source)
-    shown = Upright(images.images)
-    if on_bad_row == "error":
-        _check_readable(shown, images)
-    parts = Parts(
-        Composition(captioner=spec, chat=spec), store or Store(), prompts=asked, objects={spec: chat}, progress=progress
-    )
-    answers = captions_of(parts, spec, shown, len(images), **decoding)
-    outcome = _outcome(answers, images, shown, chat, parts)
+        names, root = image_names(rows.images, out, rows.source)
+    shown = Upright(rows.images)
+    if strict:
+        _check_readable(shown, rows)
+    answers = captions_of(parts, spec, shown, len(rows), **decoding)
+    outcome = _outcome(answers, rows, shown, chat, parts)
     provenance |= outcome | {"image_root": None if root is None else str(root)}
-    good = [row for row, answer in enumerate(answers) if answer.text is not None]
-    rows = [
-        {"id": images.ids[row], "image": names[row], "caption": answers[row].text, **images.others[row]} for row in good
-    ]
-    write_captions(out, rows, images.images, good, provenance, replaces)
+    good = [i for i, answer in enumerate(answers) if answer.text is not None]
+    written = [{"id": rows.ids[i], "image": names[i], "caption": answers[i].text, **rows.others[i]} for i in good]
+    write_captions(out, written, rows.images, good, provenance, replaces)
     skipped = tuple(Skipped(**row) for row in outcome["skipped"])
     counts = {name: outcome[name] for name in ("rows", "captioned", "cached", "failed")}
     return Captioned(out, skipped=skipped, provenance=provenance, **counts)

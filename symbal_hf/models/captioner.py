@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import upright
@@ -114,17 +114,8 @@ def captions_of(
     Raises:
         ChatFailed: the model answers nothing.
     """
-    answers = parts.ask(
-        spec,
-        prompt,
-        [{}] * n,
-        images=images,
-        rows=range(n),
-        kind="text",
-        max_new_tokens=max_tokens,
-        temperature=temperature,
-        seed=seed,
-    )
+    decoding: dict[str, Any] = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    answers = parts.ask(spec, prompt, [{}] * n, images=images, rows=range(n), kind="text", **decoding)
     return [_as_caption(answer) for answer in answers]
 
 

@@ -13,7 +13,7 @@ from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.chat.loading import load
-from symbal_hf.models.chat.protocol import Answer, Messages
+from symbal_hf.models.chat.protocol import Answer, Messages, images_of
 from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Checkpoint, Loaded, Refused, elsewhere, locate
 from symbal_hf.models.chat.wordless import is_wordless
 
@@ -135,9 +135,10 @@ class LocalModel:
             )
 
         def work(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answer]:
-            noise = [_noise(temperature, seed, batch)] if temperature else []
-            most = loaded.room(max_new_tokens)
-            out = loaded.model.generate(**inputs, max_new_tokens=most, logits_processor=_processors(noise))
+            from transformers import LogitsProcessorList
+
+            noise = LogitsProcessorList([_noise(temperature, seed, batch)] if temperature else [])
+            out = loaded.model.generate(**inputs, max_new_tokens=loaded.room(max_new_tokens), logits_processor=noise)
             begin = loaded.before(inputs)
             return [_written(loaded, row[:begin], row[begin:]) for row in out]
 
@@ -160,7 +161,7 @@ class LocalModel:
         self, conversations: Sequence[Messages], work: Work, new: int, *, template: dict[str, Any] | None = None
     ) -> Iterator[tuple[int, Answer]]:
         def number(index: int) -> int:
-            return len(_images(conversations[index]))
+            return len(images_of(conversations[index]))
 
         waiting = _like_together(conversations)
         if waiting and work is _digits and self.wordless:
@@ -212,7 +213,7 @@ class LocalModel:
         if not all(batch):
             raise Refused("there is no message to answer.")
         pictures = {}
-        for image in {image: None for conversation in batch for image in _images(conversation) if loaded.sees}:
+        for image in {image: None for conversation in batch for image in images_of(conversation) if loaded.sees}:
             pictures[image] = self._pictures[image] if image in self._pictures else self._picture(image)
         self._pictures = pictures  # the next batch mostly asks about the same ones
         turns = [[loaded.turn(message, pictures) for message in conversation] for conversation in batch]
@@ -236,16 +237,12 @@ class LocalModel:
         return {n: v.to(loaded.model.dtype) if v.is_floating_point() else v for n, v in moved.items()}
 
 
-def _images(conversation: Messages) -> tuple[bytes, ...]:
-    return tuple(image for message in conversation for image in message.images)
-
-
 def _like_together(conversations: Sequence[Messages]) -> list[int]:
     """All indices: by number of images, rough length and image, so that little is padded or read twice."""
     numbers: dict[tuple[bytes, ...], int] = {}
     ranks = []
     for index, conversation in enumerate(conversations):
-        images, length = _images(conversation), sum(len(message.text) for message in conversation)
+        images, length = images_of(conversation), sum(len(message.text) for message in conversation)
         number = numbers.setdefault(images, len(numbers))
         ranks.append((len(images), length.bit_length(), number, length, index))
     return [rank[-1] for rank in sorted(ranks)]
@@ -307,12 +304,6 @@ def _seed(seed: int, conversation: Messages) -> int:
         for part in (message.role.encode(), message.text.encode("utf-8", "surrogatepass"), *message.images):
             digest.update(hashlib.sha256(part).digest())
     return int.from_bytes(digest.digest()[:7], "big")
-
-
-def _processors(processors: list[Any]) -> Any:
-    from transformers import LogitsProcessorList
-
-    return LogitsProcessorList(processors)
 
 
 def _reason(error: Exception) -> str:

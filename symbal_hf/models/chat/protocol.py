@@ -77,6 +77,11 @@ class ChatModel(Protocol):
         ...
 
 
+def images_of(conversation: Messages) -> tuple[bytes, ...]:
+    """All images of a conversation, in order."""
+    return tuple(image for message in conversation for image in message.images)
+
+
 def strict_digit(text: str) -> float | None:
     """1.0 or 0.0 from an answer that begins with that digit; None from any other ("Yes, 1.", "10", "1.5", "")."""
     match = DIGIT.match(text)

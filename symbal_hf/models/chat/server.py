@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from symbal_hf.models.chat.protocol import Answer, Messages, strict_digit
+from symbal_hf.models.chat.protocol import Answer, Messages, images_of, strict_digit
 from symbal_hf.models.chat.wire import GARBLED, Cause, Dialect, Problem, Reply, bare, odds, read, refusal, turns
 
 if TYPE_CHECKING:
@@ -39,25 +39,15 @@ def check_concurrency(concurrency: int) -> int:
 
 @dataclass
 class Run:
-    """The requests of one run: their client, and whether there is sense in sending further ones.
-
-    Attributes:
-        client: of the server.
-        url: of the server, without secrets.
-        concurrency: most requests in flight.
-        hopeless: why no further question need be sent, or None.
-        answered: whether the server ever answered.
-        cause: why the last questions stayed without an answer.
-        streak: how many did so one after the other, for that cause.
-    """
+    """The requests of one run: after some that failed in a row, there is no sense in sending further ones."""
 
     client: AsyncOpenAI
     url: str
     concurrency: int
-    hopeless: Problem | None = None
-    answered: bool = False
-    cause: Cause | None = None
-    streak: int = 0
+    hopeless: Problem | None = None  # why no further question need be sent
+    answered: bool = False  # whether the server ever answered
+    cause: Cause | None = None  # why the last questions stayed without an answer
+    streak: int = 0  # how many did so one after the other, for that cause
 
     @property
     def fails(self) -> bool:
@@ -117,7 +107,7 @@ class ServerModel:
     ) -> None:
         parts = urlsplit(base_url)
         self.url = bare(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts):
+        if not _is_address(parts):
             shown = "" if "@" in base_url else f" {self.url!r}"
             raise ValueError(
                 f"base_url{shown} is no address; give one such as http://localhost:8000/v1, with a password's special "
@@ -308,7 +298,7 @@ def by_image(conversations: Sequence[Messages]) -> list[int]:
     """All indices, those with the same images one after the other: a server's prefix cache then holds the image."""
     groups: dict[tuple[bytes, ...], list[int]] = {}
     for index, conversation in enumerate(conversations):
-        groups.setdefault(tuple(image for message in conversation for image in message.images), []).append(index)
+        groups.setdefault(images_of(conversation), []).append(index)
     return [index for group in groups.values() for index in group]
 
 
@@ -330,9 +320,9 @@ def _keep_quiet() -> None:
         logging.getLogger(name).addFilter(DISCREET)
 
 
-def _has_port(parts: SplitResult) -> bool:
+def _is_address(parts: SplitResult) -> bool:
     try:
-        return parts.port is None or parts.port > 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 
