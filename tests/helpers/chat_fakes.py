@@ -20,6 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from symbal_hf.models.chat.protocol import Answer
+
 ASKS_FOR_A_DIGIT = "Answer 1 or 0."
 TEXTS = {"Yes, 1.": "Yes, 1.", "10": "10", "refusal": "I'm sorry, I can't help with that.", "nothing": "", "1.5": "1.5"}
 
@@ -61,6 +63,14 @@ def picture(fmt="PNG", seed=0):
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, fmt)
     return out.getvalue()
+
+
+def in_order(answers, n):
+    """The answers by index; a conversation that no answer came for has failed."""
+    out = [Answer(error="no answer came")] * n
+    for index, answer in answers:
+        out[index] = answer
+    return out
 
 
 class FakeServer:

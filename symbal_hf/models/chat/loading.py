@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData, MissingModel
-from symbal_hf.models.chat.weights import Checkpoint, Loaded, elsewhere
+from symbal_hf.models.chat.weights import Loaded, elsewhere
 from symbal_hf.models.chat.wordless import WORDLESS, Captioner, decoders
 
 if TYPE_CHECKING:
-    from symbal_hf.models.encoders.base import Place
+    from symbal_hf.models.encoders.base import Place, Source
 
 NO_HALF = "gemma3"  # float16 makes it write nothing or padding
 QWEN_TOKENS = (256, 1280)  # of one image
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")
 
 
-def load(checkpoint: Checkpoint, place: Place, *, max_pixels: int | None = None) -> Loaded:
+def load(source: Source, place: Place, *, max_pixels: int | None = None) -> Loaded:
     """The network, its processor and its template.
 
     Raises:
@@ -31,7 +31,6 @@ def load(checkpoint: Checkpoint, place: Place, *, max_pixels: int | None = None)
 
     from symbal_hf.models.encoders.base import loading
 
-    source = checkpoint.source
     name = f"hf:{source.model}"
     # Left unsaid, transformers would ask on the terminal whether to run a model's code.
     where: dict[str, Any] = {

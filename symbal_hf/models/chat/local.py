@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.devices import check_device, check_dtype
@@ -14,12 +15,14 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of
-from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Checkpoint, Loaded, Refused, elsewhere, locate
+from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Loaded, Refused, digest, elsewhere
 from symbal_hf.models.chat.wordless import is_wordless
 
 if TYPE_CHECKING:
     import torch
     from PIL import Image
+
+    from symbal_hf.models.encoders.base import Source
 
 MARKERS = ("</think>", "<|channel|>final<|message|>")  # what stands between reasoning and answer
 OPENINGS = ("<think>", "<|channel|>analysis")
@@ -82,8 +85,11 @@ class LocalModel:
         return f"LocalModel({self.name!r})"
 
     @cached_property
-    def _checkpoint(self) -> Checkpoint:
-        return locate(self._model, self._asked_revision)
+    def _source(self) -> Source:
+        from symbal_hf.models.encoders.base import find
+
+        revision = f"@{self._asked_revision}" if self._asked_revision else ""
+        return find("hf", self._model + revision, "config.json")
 
     @cached_property
     def revision(self) -> str:
@@ -92,7 +98,7 @@ class LocalModel:
         Raises:
             MissingModel: the model is neither on this machine nor reachable.
         """
-        return self._checkpoint.revision
+        return self._source.revision or digest(Path(self._source.model))
 
     @cached_property
     def wordless(self) -> bool:
@@ -101,7 +107,7 @@ class LocalModel:
         Raises:
             MissingModel: the model is neither on this machine nor reachable.
         """
-        return is_wordless(self._checkpoint)
+        return is_wordless(self._source)
 
     @property
     def settings(self) -> str:
@@ -115,7 +121,7 @@ class LocalModel:
         from symbal_hf.models.encoders.base import choose_place
 
         place = choose_place(self._device, self._dtype, self._device_map)
-        return load(self._checkpoint, place, max_pixels=self.max_pixels)
+        return load(self._source, place, max_pixels=self.max_pixels)
 
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -95,11 +95,3 @@ def features(text: str) -> tuple[str, ...] | None:
         return None
     names = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", part) for part in re.split(r"[,;\n]", listed))
     return tuple(dict.fromkeys(name for part in names if (name := part.strip(" .\"'*`").lower())))
-
-
-def in_order(answers: Iterable[tuple[int, Answer]], n: int) -> list[Answer]:
-    """The answers by index; a conversation that no answer came for has failed."""
-    out = [Answer(error="no answer came")] * n
-    for index, answer in answers:
-        out[index] = answer
-    return out

@@ -1,4 +1,4 @@
-"""A chat model's files: which they are, and how one that is loaded is asked; `loading` makes the one of the other."""
+"""A chat model that is loaded: what it reads of a conversation, and what in its files its answers depend on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from symbal_hf.models.chat.protocol import Message
-    from symbal_hf.models.encoders.base import Source
 
 FROZEN_ELSEWHERE = ("microsoft/maira-2",)  # models that run with an older transformers and their own code only
 TEXTS = (".json", ".jinja", ".txt", ".model", ".tiktoken")  # files of a folder that answers depend on
@@ -33,32 +32,6 @@ def elsewhere(name: str) -> BadData:
         f"{name} runs on code that comes with it, which is never run here; make its captions in an environment of its "
         "own, as in scripts/legacy/, and read them with `--captioner file:captions.jsonl`."
     )
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A model's files.
-
-    Attributes:
-        source: where they are.
-        revision: the commit, or a digest of a folder.
-    """
-
-    source: Source
-    revision: str
-
-
-def locate(model: str, revision: str | None = None) -> Checkpoint:
-    """The files of a folder or of a model of the Hub, without reading its weights.
-
-    Raises:
-        MissingModel: they are neither on this machine nor reachable.
-        ValueError: no folder and no name that the Hub could have, or a folder with a revision.
-    """
-    from symbal_hf.models.encoders.base import find
-
-    source = find("hf", f"{model}@{revision}" if revision else model, "config.json")
-    return Checkpoint(source, source.revision or digest(Path(source.model)))
 
 
 def digest(folder: Path) -> str:

@@ -7,13 +7,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from chat_fakes import in_order
 from tiny_chat import CHATML, KINDS, picture, save_llava
 from tiny_models import LONG
 
 from symbal_hf.core.store import Store
 from symbal_hf.models.chat.asking import ask
 from symbal_hf.models.chat.local import LocalModel, _noise
-from symbal_hf.models.chat.protocol import Message, in_order
+from symbal_hf.models.chat.protocol import Message
 
 SEEING = ("qwen", "gemma", "llava")
 PIXELS = 6 * 28 * 28

@@ -12,11 +12,11 @@ from email.utils import format_datetime
 
 import numpy as np
 import pytest
-from chat_fakes import ASKS_FOR_A_DIGIT, FakeServer, at_first, digit, essay, picture, truth
+from chat_fakes import ASKS_FOR_A_DIGIT, FakeServer, at_first, digit, essay, in_order, picture, truth
 
 from symbal_hf.core.errors import MissingModel
 from symbal_hf.models.chat import server as chat_server
-from symbal_hf.models.chat.protocol import Answer, Message, in_order
+from symbal_hf.models.chat.protocol import Answer, Message
 from symbal_hf.models.chat.server import ServerModel
 
 KEY = "sk-secret-Key-0123456789"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from chat_fakes import in_order
 from serving import served
 from tiny_chat import picture
 
 from symbal_hf.core.store import Store
 from symbal_hf.models.chat.asking import Ledger, ask
 from symbal_hf.models.chat.local import LocalModel
-from symbal_hf.models.chat.protocol import Message, in_order, strict_digit
+from symbal_hf.models.chat.protocol import Message, strict_digit
 from symbal_hf.models.chat.server import ServerModel
 
 
