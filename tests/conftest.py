@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["NO_PROXY"] = "127.0.0.1"  # the servers of tests are on loopback, whatever proxy this machine has
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import platform
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.captioning.caption_files import check_out, image_names, write_captions
+from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData, ChatFailed
 from symbal_hf.core.store import Store
 from symbal_hf.data.columns import SourceFormat
 from symbal_hf.data.images_only import ImageRows, load_images
-from symbal_hf.data.pixels import upright
-from symbal_hf.models.captioners import captioner_spec
-from symbal_hf.models.chat.prompting import PromptName, Prompts
+from symbal_hf.models.captioner import ASKED, Upright, captioner_spec, captions_of
+from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.chat.protocol import Answer
+from symbal_hf.models.chat.server import check_concurrency
 from symbal_hf.models.composition import Composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, load_chat, named
@@ -27,21 +27,8 @@ from symbal_hf.results.findings import Skipped
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from symbal_hf.data.table import Images, OnBadRow
+    from symbal_hf.data.table import OnBadRow
     from symbal_hf.models.chat.protocol import ChatModel
-
-ASKED: PromptName = "describe_image"
-# How answers begin that are no caption; such a one would count as a false statement about the image.
-REFUSAL = re.compile(
-    r"(?:i['’]?m|i am) (?:(?:very|really|so) )?(?:sorry|afraid|unable|not able)\b"
-    r"|(?:sorry|unfortunately),? (?:but )?(?:i\b|there is no image|no image)"
-    r"|i (?:cannot|can['’]t|can not|could not|couldn['’]t) (?:actually )?(?:access|analy[sz]e|answer|assist|caption|"
-    r"comply|describe|discuss|fulfil|generate|help|identify|open|process|provide|see|view)"
-    r"|as an? (?:ai|language model|artificial)\b"
-    r"|(?:there is |there['’]s )?no image (?:was |is |has been )?(?:attached|given|provided|uploaded)"
-    r"|please (?:attach|provide|share|upload)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -65,59 +52,6 @@ class Captioned:
     failed: int
     skipped: tuple[Skipped, ...]
     provenance: Mapping[str, Any]
-
-
-class Upright:
-    """Images as every reader sees them alike; `bad` has the rows that could not be read, with reasons."""
-
-    def __init__(self, images: Images) -> None:
-        self.bad: dict[int, str] = {}
-        self._images = images
-
-    def encoded(self, row: int) -> bytes:
-        """The file's bytes, or a PNG of its pixels.
-
-        Raises:
-            ValueError: an image that cannot be read.
-        """
-        try:
-            return upright(self._images.encoded(row))
-        except (OSError, SyntaxError, ValueError) as error:
-            self.bad[row] = str(error).rstrip(".")
-            raise ValueError(self.bad[row]) from error
-
-
-def captions_of(
-    parts: Parts, spec: str, images: Upright, n: int, *, prompt: PromptName = ASKED, max_tokens: int = 256,
-    temperature: float = 0.0, seed: int = 0,
-) -> list[Answer]:  # fmt: skip
-    """A caption of each of the N images, or why there is none: an empty answer or a refusal is no caption.
-
-    Args:
-        parts: with the model `spec`.
-        prompt: what the model is asked; a captioner that takes no words is asked nothing.
-        max_tokens: of a caption, at least 1.
-        temperature: 0 for the likeliest caption; what is drawn above depends on `seed`.
-
-    Raises:
-        ChatFailed: the model answers nothing.
-    """
-    answers = parts.ask(
-        spec, prompt, [{}] * n, images=images, rows=range(n), kind="text", max_new_tokens=max_tokens,
-        temperature=temperature, seed=seed,
-    )  # fmt: skip
-    return [_settled(answer) for answer in answers]
-
-
-def _settled(answer: Answer) -> Answer:
-    if answer.text is None:
-        return answer
-    text = answer.text.strip()
-    if not any(c.isalnum() for c in text):
-        return Answer(error="the model wrote nothing.")
-    if REFUSAL.match(text):
-        return Answer(error=f"the model refused: {text[:60]!r}{'...' * (len(text) > 60)}")
-    return Answer(text=text)
 
 
 def caption(
@@ -151,11 +85,10 @@ def caption(
     is written at the end, whole. A file that an equal run of fewer images wrote is completed.
 
     Args:
-        images: what `symbal_hf.data.images_only.load_images` reads: a folder, a table with a column of images,
-            shards, a Hub
-            id, a `datasets.Dataset`, rows; or what it returned, to which the options of reading no longer apply.
+        images: what `symbal_hf.data.images_only.load_images` reads: a folder, a table with a column of images, shards,
+            a Hub id, a `datasets.Dataset`, rows; or what it returned, to which the options of reading no longer apply.
         model: "hf:MODEL[@revision]" in this process (a chat model, or a captioner that takes no words), a server's
-            "openai:URL#MODEL", a name of `symbal_hf.models.captioners`, or an object that is a chat model.
+            "openai:URL#MODEL", a name of `symbal_hf.models.captioner`, or an object that is a chat model.
         out: a .jsonl file, which names the images, or a .parquet file, which holds them.
         prompt: what the model is asked, word for word; by default the packaged prompt "describe_image".
         prompts: folder whose describe_image.jinja takes the place of the packaged one.
@@ -163,73 +96,168 @@ def caption(
         temperature: 0 for the likeliest caption; above 0 captions are drawn, by `seed`.
         seed: of `sample`, and of captions that are drawn.
         batch_size: images at once in this process; fewer where they do not fit in memory.
-        concurrency: questions in flight to one server.
-        device: and `dtype`, `device_map`: where a model of this process runs; see `symbal_hf.models.parts.Parts`.
+        concurrency: questions in flight to one server, at least 1.
+        device: where a model of this process runs: "auto", "cpu", "mps", "cuda", "cuda:1".
+        dtype: its numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
+        device_map: "auto" spreads a model that fits no single GPU over all of them.
         image_column: and the other options of reading: see `symbal_hf.data.images_only.load_images`.
         store: where captions are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
 
+    Returns:
+        Where the captions are, how many, and which rows have none.
+
     Raises:
-        BadData: no images, a bad row (policy "error"), a prompt for a captioner that takes none, or an `out` that holds
-            something else.
+        BadData: no images, a bad row (policy "error"), a prompt for a captioner that takes none, a folder of prompts
+            that holds none of ours, or an `out` that holds something else.
         ChatFailed: the model captions none of the images, or there is no sense in asking on.
-        ValueError: an option out of its range.
+        ValueError: an option out of its range, or a device for a model that does not run in this process.
+
+    Example:
+        A model is a name, or an object that answers as `symbal_hf.models.chat.protocol.ChatModel` says.
+
+        >>> import symbal_hf
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> from PIL import Image
+        >>> from symbal_hf.core.store import Store
+        >>> from symbal_hf.models.chat.protocol import Answer
+        >>> class Short:
+        ...     name, revision = "object:short", "1"
+        ...     def generate(self, conversations, **options):
+        ...         for index, _ in enumerate(conversations):
+        ...             yield index, Answer(text="A plain square.")
+        ...     def probability_of_yes(self, conversations):
+        ...         raise NotImplementedError
+        >>> folder = Path(mkdtemp())
+        >>> Image.new("RGB", (8, 8), "red").save(folder / "red.png")
+        >>> store = Store(folder / "store.sqlite")
+        >>> done = symbal_hf.caption(folder, model=Short(), out=folder / "captions.jsonl", store=store)
+        >>> done.captioned, done.failed
+        (1, 0)
+        >>> print(done.path.read_text(), end="")
+        {"id": "red", "image": "red.png", "caption": "A plain square."}
     """
     if max_tokens < 1 or temperature < 0:
         raise ValueError(f"max_tokens={max_tokens}, temperature={temperature}; at least 1 token and 0 are needed.")
-    out = Path(out)
-    if isinstance(model, str):
-        spec = captioner_spec(model)
-        chat = load_chat(
-            spec, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
-        )
-    else:
-        (spec,) = (name for name in named({"captioner": model})[0].values() if name is not None)
-        chat = model
+    spec, chat = _captioner(
+        model, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
+    )
     asked = asked_prompts(chat, prompt, prompts)
-    rows = images if isinstance(images, ImageRows) else load_images(
-        images, image_column=image_column, image_root=image_root, limit=limit, sample=sample, seed=seed,
-        on_bad_row=on_bad_row, source_format=source_format, allow_download=allow_download,
-    )  # fmt: skip
-    text = None if getattr(chat, "wordless", False) else asked.render(ASKED)
-    made: dict[str, Any] = {
-        "model": chat.name, "revision": chat.revision, "settings": getattr(chat, "settings", ""), "prompt": text,
-        "prompt_hash": None if text is None else asked.hash(ASKED), "max_tokens": max_tokens,
-        "temperature": temperature, "seed": seed, "source": rows.read or rows.source, "limit": limit, "sample": sample,
-        "versions": _versions(chat.name),
-    }  # fmt: skip
-    replaces = check_out(out, made, rows.ids)
-    names: list[str | None] = [None] * len(rows)
+    rows = images
+    if not isinstance(rows, ImageRows):
+        rows = load_images(
+            rows,
+            image_column=image_column,
+            image_root=image_root,
+            limit=limit,
+            sample=sample,
+            seed=seed,
+            on_bad_row=on_bad_row,
+            source_format=source_format,
+            allow_download=allow_download,
+        )
+    composition = Composition(captioner=spec, chat=spec)
+    parts = Parts(composition, store or Store(), prompts=asked, objects={spec: chat}, progress=progress)
+    decoding = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    chosen = {"limit": limit, "sample": sample}
+    return _captioned(Path(out), rows, parts, decoding, chosen, strict=on_bad_row == "error")
+
+
+def _captioned(
+    out: Path, rows: ImageRows, parts: Parts, decoding: dict[str, Any], chosen: dict[str, Any], *, strict: bool
+) -> Captioned:
+    """Caption the images, and write those that got a caption."""
+    spec = str(parts.composition.captioner)
+    chat = parts.chat(spec)
+    provenance = _provenance(chat, parts.prompts, decoding) | {"source": rows.read or rows.source, **chosen}
+    provenance["versions"] = _versions(chat.name)
+    replaces = check_out(out, provenance, rows.ids)
+    names: Sequence[str | None] = [None] * len(rows)
     root = None
     if out.suffix.lower() == ".jsonl":
         names, root = image_names(rows.images, out, rows.source)
-    seen = Upright(rows.images)
-    if on_bad_row == "error":
-        _all_readable(seen, rows)
-    parts = Parts(
-        Composition(captioner=spec, chat=spec), store or Store(), prompts=asked, objects={spec: chat}, progress=progress
-    )
-    answers = captions_of(parts, spec, seen, len(rows), max_tokens=max_tokens, temperature=temperature, seed=seed)
+    shown = Upright(rows.images)
+    if strict:
+        _check_readable(shown, rows)
+    answers = captions_of(parts, spec, shown, len(rows), **decoding)
+    outcome = _outcome(answers, rows, shown, chat, parts)
+    provenance |= outcome | {"image_root": None if root is None else str(root)}
     good = [i for i, answer in enumerate(answers) if answer.text is not None]
-    if not good:
-        if len(seen.bad) == len(rows):
-            raise BadData(f"none of the {len(rows)} images of {rows.source} can be read; the first: {seen.bad[0]}.")
-        reason = next(answer.error for i, answer in enumerate(answers) if i not in seen.bad)
-        raise ChatFailed(f"{chat.name} captions none of the {len(rows)} images of {rows.source}; the first: {reason}")
-    lacking = [i for i, answer in enumerate(answers) if answer.text is None]
-    skipped = (*rows.skipped, *(Skipped(rows.ids[i], _reason(answers[i], seen.bad.get(i))) for i in lacking))
-    counts = parts.ledger.counts.values()
-    failed = sum(i not in seen.bad for i in lacking)
-    done = {"rows": len(rows) + len(rows.skipped), "captioned": len(good), "failed": failed}
-    cached = sum(count.cached for count in counts)
-    made |= done | {
-        "asked": sum(count.asked for count in counts), "cached": cached,
-        "skipped": [{"row_id": row.row_id, "reason": row.reason} for row in skipped],
-        "image_root": None if root is None else str(root),
-    }  # fmt: skip
     written = [{"id": rows.ids[i], "image": names[i], "caption": answers[i].text, **rows.others[i]} for i in good]
-    write_captions(out, written, rows.images, good, made, replaces)
-    return Captioned(out, cached=cached, skipped=skipped, provenance=made, **done)
+    write_captions(out, written, rows.images, good, provenance, replaces)
+    skipped = tuple(Skipped(**row) for row in outcome["skipped"])
+    counts = {name: outcome[name] for name in ("rows", "captioned", "cached", "failed")}
+    return Captioned(out, skipped=skipped, provenance=provenance, **counts)
+
+
+def _captioner(
+    model: str | ChatModel, *, concurrency: int, batch_size: int, device: str, dtype: str, device_map: str | None
+) -> tuple[str, ChatModel]:
+    """The captioner's spec and the captioner; options are checked whether they mean something to this one or not."""
+    check_concurrency(concurrency)
+    check_device(device)
+    check_dtype(dtype)
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} leaves no image to caption at once; give at least 1.")
+    if not isinstance(model, str) or model.startswith("openai:"):
+        running = {"device": (device, "auto"), "dtype": (dtype, "auto"), "device_map": (device_map, None)}
+        for name, (value, default) in running.items():
+            if value != default:
+                kind = "a server" if isinstance(model, str) else "an object"
+                raise BadData(f"{name}={value!r} is for a model that runs in this process; leave it out for {kind}.")
+    if isinstance(model, str):
+        spec = captioner_spec(model)
+        return spec, load_chat(
+            spec, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
+        )
+    (spec,) = (name for name in named({"captioner": model})[0].values() if name is not None)
+    return spec, model
+
+
+def _provenance(chat: ChatModel, asked: Prompts, decoding: Mapping[str, Any]) -> dict[str, Any]:
+    """What a caption of one image depends on."""
+    wordless = getattr(chat, "wordless", False)
+    return {
+        "model": chat.name,
+        "revision": chat.revision,
+        "settings": getattr(chat, "settings", ""),
+        "prompt": None if wordless else asked.render(ASKED),
+        "prompt_hash": None if wordless else asked.hash(ASKED),
+        **decoding,
+    }
+
+
+def _outcome(
+    answers: Sequence[Answer], images: ImageRows, shown: Upright, chat: ChatModel, parts: Parts
+) -> dict[str, Any]:
+    """How many rows have a caption, how many questions that took, and why other rows have none.
+
+    Raises:
+        BadData: no image can be read.
+        ChatFailed: no image has a caption.
+    """
+    lacking = [row for row, answer in enumerate(answers) if answer.text is None]
+    if len(lacking) == len(images):
+        if len(shown.bad) == len(images):
+            raise BadData(
+                f"none of the {len(images)} images of {images.source} can be read; the first: {shown.bad[0]}."
+            )
+        reason = next(answer.error for row, answer in enumerate(answers) if row not in shown.bad)
+        raise ChatFailed(
+            f"{chat.name} captions none of the {len(images)} images of {images.source}; the first: {reason}"
+        )
+    skipped = [{"row_id": row.row_id, "reason": row.reason} for row in images.skipped]
+    skipped += [{"row_id": images.ids[row], "reason": _reason(answers[row], shown.bad.get(row))} for row in lacking]
+    counts = parts.ledger.counts.values()
+    return {
+        "rows": len(images) + len(images.skipped),
+        "captioned": len(images) - len(lacking),
+        "failed": sum(row not in shown.bad for row in lacking),
+        "asked": sum(count.asked for count in counts),
+        "cached": sum(count.cached for count in counts),
+        "skipped": skipped,
+    }
 
 
 def asked_prompts(chat: ChatModel, prompt: str | None, prompts: str | Path | None) -> Prompts:
@@ -247,19 +275,20 @@ def asked_prompts(chat: ChatModel, prompt: str | None, prompts: str | Path | Non
             raise BadData(f"prompt={prompt!r} asks nothing; give a text, such as 'What is in this image?'.")
         return Prompts(texts={ASKED: prompt})
     folder = None if prompts is None else Path(prompts)
-    own = Prompts(folder)
+    chosen = Prompts(folder)
     if folder is not None and not (folder / f"{ASKED}.jinja").is_file():
         raise BadData(f"{folder} holds no {ASKED}.jinja, which is the prompt of captions.")
-    return own
+    return chosen
 
 
-def _all_readable(seen: Upright, rows: ImageRows) -> None:
-    for row in range(len(rows)):
+def _check_readable(shown: Upright, images: ImageRows) -> None:
+    for row in range(len(images)):
         try:
-            seen.encoded(row)
+            shown.encoded(row)
         except ValueError as error:
             raise BadData(
-                f"row {rows.ids[row]} of {rows.source}: unreadable image: {error}; mend it or pass on_bad_row='warn'."
+                f"row {images.ids[row]} of {images.source}: unreadable image: {error}; mend it or pass "
+                "on_bad_row='warn'."
             ) from error
 
 

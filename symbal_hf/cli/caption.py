@@ -56,10 +56,9 @@ def caption(
     allow_download: Annotated[bool, typer.Option("--allow-download", help="Fetch images that are URLs.")] = False,
 ) -> None:
     """Caption images with a model, into a file for `symbal audit`; a killed run goes on where it was."""
-    from symbal_hf.captioning.caption import ASKED
     from symbal_hf.captioning.caption import caption as run_caption
     from symbal_hf.data.images_only import load_images
-    from symbal_hf.models.captioners import CAPTIONERS, IMAGE_TOKENS, captioner_spec
+    from symbal_hf.models.captioner import ASKED, CAPTIONERS, captioner_spec
     from symbal_hf.models.chat.prompting import Prompts
     from symbal_hf.models.estimate import estimate_captions
 
@@ -71,7 +70,7 @@ def caption(
     known = CAPTIONERS.get(model)
     cost = estimate_captions(
         len(rows), model, prompt or Prompts(prompts).source(ASKED), max_tokens=max_tokens,
-        image_tokens=IMAGE_TOKENS.get(model, 400),
+        image_tokens=400 if known is None else known.image_tokens,
     )  # fmt: skip
     each = f"about {cost.tokens_in // len(rows):,} tokens each to read and at most {max_tokens:,} to write"
     say(f"read {rows.source}: {len(rows):,} images, {each}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal
@@ -14,16 +14,17 @@ from symbal_hf.models.composition import Composition, Model, split_part
 
 CHARACTERS_PER_TOKEN = 4.0  # of English, for the tokenizers of today's models
 FEATURES = "Answer: " + ", ".join(["a plain thing"] * 8)  # what a list of features looks like
+CAPTION = "x" * 400
 CLUSTERS, MEMBERS = 5, 60  # what the paper method looks at by default
 
 
 @dataclass(frozen=True)
-class Asked:
+class Questions:
     """Questions of one kind to one model.
 
     Attributes:
         part: which part asks.
-        model: which model is asked, or the encoder.
+        model: which model is asked.
         calls: at most; equal questions are asked once, and answered ones never again.
         tokens_in: of all prompts and images.
         tokens_out: of all answers.
@@ -41,16 +42,44 @@ class Estimate:
     """Everything an audit will ask.
 
     Attributes:
+        rows: of the data.
+        facts: different pairs of an image and a fact.
         asked: questions by part.
-        embedded: texts and images that are embedded, by encoder.
+        embedded: (part, encoder, number of texts and images that it embeds).
         hours: for all questions at `tflops` of useful work a second, or None where a model's size is unknown.
     """
 
     rows: int
     facts: int
-    asked: tuple[Asked, ...]
+    asked: tuple[Questions, ...]
     embedded: tuple[tuple[str, str, int], ...]
     hours: float | None
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """What the number and the length of questions depend on."""
+
+    rows: int
+    facts: int  # different pairs of an image and a fact
+    texts: int  # different facts
+    fact_length: float  # characters, on average
+    reference_length: float  # characters of what is told of an image, on average
+    referenced: bool
+    pictured: bool
+
+
+@dataclass(frozen=True)
+class _Call:
+    """`calls` questions by one prompt with `more` characters filled in, about one image each where `image`."""
+
+    part: str
+    model: str | None
+    calls: int
+    prompt: PromptName
+    more: float
+    answer: str
+    image: bool = False
 
 
 def estimate(
@@ -80,76 +109,99 @@ def estimate(
         Calls, tokens, and hours by 2 x parameters x tokens over `tflops`.
     """
     prompts = prompts or Prompts()
+    sizes = _sizes(data)
+    calls = [*_scores(composition, sizes, method), *_looks(composition, sizes)]
+    if method == "paper":
+        calls += _summaries(composition, sizes, CLUSTERS * settings)
+    asked = []
+    for call in calls:
+        if call.model is not None and call.calls:
+            into = (len(prompts.source(call.prompt)) + call.more) / CHARACTERS_PER_TOKEN + call.image * image_tokens
+            out = max(len(call.answer) / CHARACTERS_PER_TOKEN, 1)
+            asked.append(Questions(call.part, call.model, call.calls, ceil(call.calls * into), ceil(call.calls * out)))
+    embedded = tuple(_embedded(composition, sizes, method))
+    return Estimate(sizes.rows, sizes.facts, tuple(asked), embedded, _hours(asked, models, tflops))
+
+
+def _sizes(data: AuditData) -> _Sizes:
     facts = split_facts(data.captions)
-    n, f = len(data), len({(int(row), text) for row, text in zip(facts.row, facts.text, strict=True)})
-    fact = sum(map(len, facts.text)) / max(len(facts), 1)
-    told = data.references if data.references is not None and any(data.references) else None
-    reference = sum(len(" ".join(texts)) for texts in told) / max(n, 1) if told else 300.0
-    asked: list[Asked] = []
+    references = data.references if data.references is not None and any(data.references) else None
+    length = 300.0 if references is None else sum(len(" ".join(texts)) for texts in references) / max(len(data), 1)
+    return _Sizes(
+        rows=len(data),
+        facts=len({(int(row), text) for row, text in zip(facts.row, facts.text, strict=True)}),
+        texts=len(set(facts.text)),
+        fact_length=sum(map(len, facts.text)) / max(len(facts), 1),
+        reference_length=length,
+        referenced=references is not None,
+        pictured=data.images is not None,
+    )
 
-    def add(
-        part: str, model: str | None, calls: int, prompt: PromptName, more: float, out: str, images: int = 0
-    ) -> None:
-        if model is not None and calls:
-            into = (len(prompts.source(prompt)) + more) / CHARACTERS_PER_TOKEN + images * image_tokens
-            asked.append(Asked(part, model, calls, ceil(calls * into), ceil(calls * max(len(out) / 4, 1))))
 
-    for part, calls in (("scorer_1", f), ("scorer_2", f if method == "paper" else 0)):
-        kind, _ = split_part(getattr(composition, part))
-        spec = composition.chat_of(part)
-        if (
-            part == "scorer_2"
-            and spec == composition.chat_of("scorer_1")
-            and kind == split_part(composition.scorer_1)[0]
-        ):
-            continue  # the same questions, answered already
-        if kind == "text-only":
-            add(part, spec, calls, "fact_of_text", fact + reference, "1")
-        elif kind == "vision-language":
-            add(part, spec, calls, "fact_of_image_and_text" if told else "fact_of_image",
-                fact + (reference if told else 0), "1", 1)  # fmt: skip
-    caption = composition.captioner
-    if told is None and caption is not None and not caption.startswith("file:"):
-        add("captioner", caption, n, "caption_of_image", 0, "x" * 400, 1)
-    if told is None and caption is None:
-        spec = composition.chat_of("scorer_1") or composition.chat_of("summarizer_2")
-        add("features", spec, n, "features_of_image", 0, FEATURES, 1)
-    if method == "paper":
-        groups, members = CLUSTERS * settings, min(MEMBERS, f)
-        spec = composition.chat_of("summarizer_1")
-        add("summarizer_1", spec, groups * members, "features_of_text", fact, FEATURES)
-        add("summarizer_1", spec, groups, "most_frequent", members * len(FEATURES), FEATURES)
-        kind, spec = split_part(composition.summarizer_2)[0], composition.chat_of("summarizer_2")
-        if kind == "vision-language":
-            add("summarizer_2", spec, groups * members, "features_of_image", 0, FEATURES, 1)
+def _scores(composition: Composition, sizes: _Sizes, method: str) -> Iterator[_Call]:
+    """Whether each fact is true of its image, by both scorers unless they ask the same."""
+    chat_of = composition.chat_of
+    kinds = {part: split_part(getattr(composition, part))[0] for part in ("scorer_1", "scorer_2")}
+    same = kinds["scorer_1"] == kinds["scorer_2"] and chat_of("scorer_1") == chat_of("scorer_2")
+    for part in ("scorer_1",) if same or method != "paper" else ("scorer_1", "scorer_2"):
+        fact, both = sizes.fact_length, sizes.fact_length + sizes.reference_length
+        if kinds[part] == "text-only":
+            yield _Call(part, chat_of(part), sizes.facts, "fact_of_text", both, "1")
+        elif kinds[part] == "vision-language" and sizes.referenced:
+            yield _Call(part, chat_of(part), sizes.facts, "fact_of_image_and_text", both, "1", image=True)
+        elif kinds[part] == "vision-language":
+            yield _Call(part, chat_of(part), sizes.facts, "fact_of_image", fact, "1", image=True)
+
+
+def _looks(composition: Composition, sizes: _Sizes) -> Iterator[_Call]:
+    """What is told of each image where the data tell nothing: a caption, else the features that it shows."""
+    if sizes.referenced:
+        return
+    captioner = composition.captioner
+    if captioner is None:
+        chat = composition.chat_of("scorer_1") or composition.chat_of("summarizer_2")
+        yield _Call("features", chat, sizes.rows, "features_of_image", 0, FEATURES, image=True)
+    elif not captioner.startswith("file:"):
+        yield _Call("captioner", captioner, sizes.rows, "caption_of_image", 0, CAPTION, image=True)
+
+
+def _summaries(composition: Composition, sizes: _Sizes, groups: int) -> Iterator[_Call]:
+    """Names of what the facts and the images of each group share: the features of each, and the most frequent."""
+    members = min(MEMBERS, sizes.facts)
+    for part, length in (("summarizer_1", sizes.fact_length), ("summarizer_2", sizes.reference_length)):
+        chat = composition.chat_of(part)
+        if split_part(getattr(composition, part))[0] == "vision-language":
+            yield _Call(part, chat, groups * members, "features_of_image", 0, FEATURES, image=True)
         else:
-            add("summarizer_2", spec, groups * members, "features_of_text", reference, FEATURES)
-        add("summarizer_2", spec, groups, "most_frequent", members * len(FEATURES), FEATURES)
-    embedded = []
+            yield _Call(part, chat, groups * members, "features_of_text", length, FEATURES)
+        yield _Call(part, chat, groups, "most_frequent", members * len(FEATURES), FEATURES)
+
+
+def _embedded(composition: Composition, sizes: _Sizes, method: str) -> Iterator[tuple[str, str, int]]:
     if method == "paper":
-        embedded.append(("text_encoder", composition.text_encoder, len(set(facts.text))))
-        if data.images is not None:
-            embedded.append(("image_encoder", composition.image_encoder, n))
-    for part in ("scorer_1", "scorer_2"):
-        kind, spec = split_part(getattr(composition, part))
-        if kind == "embedding" and (part == "scorer_1" or method == "paper"):
-            embedded.append((part, spec or composition.image_encoder, n + len(set(facts.text))))
-    return Estimate(n, f, tuple(asked), tuple(embedded), _hours(asked, models, tflops))
+        yield "text_encoder", composition.text_encoder, sizes.texts
+        if sizes.pictured:
+            yield "image_encoder", composition.image_encoder, sizes.rows
+    for part in ("scorer_1", "scorer_2") if method == "paper" else ("scorer_1",):
+        kind, encoder = split_part(getattr(composition, part))
+        if kind == "embedding":
+            yield part, encoder or composition.image_encoder, sizes.rows + sizes.texts
 
 
-def estimate_captions(n: int, model: str, prompt: str, *, max_tokens: int, image_tokens: int = 400) -> Asked:
+def estimate_captions(n: int, model: str, prompt: str, *, max_tokens: int, image_tokens: int = 400) -> Questions:
     """What captions of `n` images by `model` cost at most; `image_tokens` as for `estimate`."""
     into = ceil(len(prompt) / CHARACTERS_PER_TOKEN) + image_tokens
-    return Asked("captioner", model, n, n * into, n * max_tokens)
+    return Questions("captioner", model, n, n * into, n * max_tokens)
 
 
-def _hours(asked: Sequence[Asked], models: Sequence[Model], tflops: float) -> float | None:
-    size = {model.name: model.parameters_b for model in models}
-    total = 0.0
-    for one in asked:
-        name = one.model.partition(":")[2].partition("@")[0].rpartition("#")[2]
-        billions = size.get(name)
+def _hours(asked: Sequence[Questions], models: Sequence[Model], tflops: float) -> float | None:
+    """Hours for all questions at `tflops` useful teraflops a second; None where a model's size is unknown."""
+    sizes = {model.name: model.parameters_b for model in models}
+    flop = 0.0
+    for questions in asked:
+        name = questions.model.partition(":")[2].partition("@")[0].rpartition("#")[2]
+        billions = sizes.get(name)
         if billions is None:
             return None
-        total += 2 * billions * 1e9 * (one.tokens_in + one.tokens_out)
-    return total / (tflops * 1e12) / 3600
+        flop += 2 * billions * 1e9 * (questions.tokens_in + questions.tokens_out)
+    return flop / (tflops * 1e12) / 3600

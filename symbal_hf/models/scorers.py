@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.captioning.caption import Upright, captions_of
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.opening import open_rows
 from symbal_hf.data.pixels import decode
+from symbal_hf.models.captioner import Upright, captions_of
 from symbal_hf.models.composition import split_part
 from symbal_hf.models.encoders.embedding import embed_images, embed_texts
 

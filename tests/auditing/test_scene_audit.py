@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from chat_fakes import in_order
 from serving import served
 
 import symbal_hf
@@ -14,7 +15,7 @@ from symbal_hf.core.store import Store
 from symbal_hf.data.table import load_data
 from symbal_hf.models.chat.local import LocalModel
 from symbal_hf.models.chat.prompting import Prompts
-from symbal_hf.models.chat.protocol import Message, features, in_order
+from symbal_hf.models.chat.protocol import Message, features
 from symbal_hf.models.chat.server import ServerModel
 
 MODEL = Path(__file__).parents[1] / "assets" / "scene_mllm"

@@ -280,6 +280,41 @@ def test_prompts_of_ones_own(tmp_path, model, store):
             symbal_hf.caption(folder, model=model, out=tmp_path / "e.jsonl", store=store, **options)
 
 
+SERVER = "openai:http://127.0.0.1:9/v1#m"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"concurrency": 0}, "concurrency=0 leaves no question in flight; give at least 1"),
+        ({"concurrency": -5, "model": SERVER}, "concurrency=-5 leaves"),
+        ({"batch_size": 0, "model": SERVER}, "batch_size=0 leaves"),
+        ({"device": "banana", "model": "hf:a/b"}, "no device 'banana'; give 'auto', 'cpu'"),
+        ({"device": "banana", "model": SERVER}, "no device 'banana'"),
+        ({"dtype": "float7", "model": "hf:a/b"}, "no dtype 'float7'"),
+        ({"device_map": "banana", "model": "hf:a/b"}, "no device 'banana'"),
+        ({"device": "cpu", "model": SERVER}, "device='cpu' is for a model that runs in this process; .* a server"),
+        ({"dtype": "float16", "model": SERVER}, "dtype='float16' is for a model that runs in this process"),
+        ({"device_map": "auto"}, "device_map='auto' is for a model that runs in this process; .* an object"),
+        ({"prompts": "/no/such/folder"}, "no folder /no/such/folder with prompts"),
+        ({"model": "blip"}, "model='blip'; give hf:MODEL"),
+    ],
+)
+def test_an_option_that_could_have_no_effect_is_refused(tmp_path, model, store, options, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        symbal_hf.caption(**{"images": files(tmp_path), "model": model, "out": tmp_path / "c.jsonl"} | options)
+    assert "\n" not in str(caught.value) and model.asked == 0 and not (tmp_path / "c.jsonl").exists()
+
+
+def test_the_command_refuses_a_folder_without_prompts(tmp_path):
+    folder, empty = files(tmp_path / "photos"), tmp_path / "empty"
+    empty.mkdir()
+    for prompts, said in ((empty, "holds no prompt"), (folder, "holds no prompt"), (tmp_path / "none", "no folder")):
+        command = ["caption", str(folder), "--model", SERVER, "--out", str(tmp_path / "c.jsonl"), "--prompts", prompts]
+        failed = CliRunner().invoke(app, list(map(str, command)))
+        assert failed.exit_code and said in str(failed.exception)
+
+
 def test_the_command_says_what_it_will_cost_and_what_comes_next(tmp_path, monkeypatch):
     folder = files(tmp_path / "photos")
     (folder / "b.png").write_bytes(b"no picture")

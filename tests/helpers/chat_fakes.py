@@ -20,6 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from symbal_hf.models.chat.protocol import Answer
+
 ASKS_FOR_A_DIGIT = "Answer 1 or 0."
 TEXTS = {"Yes, 1.": "Yes, 1.", "10": "10", "refusal": "I'm sorry, I can't help with that.", "nothing": "", "1.5": "1.5"}
 
@@ -63,6 +65,14 @@ def picture(fmt="PNG", seed=0):
     return out.getvalue()
 
 
+def in_order(answers, n):
+    """The answers by index; a conversation that no answer came for has failed."""
+    out = [Answer(error="no answer came")] * n
+    for index, answer in answers:
+        out[index] = answer
+    return out
+
+
 class FakeServer:
     """Listens on 127.0.0.1 while the `with` block runs.
 
@@ -70,13 +80,13 @@ class FakeServer:
     logprobs: "given", "five" (more than five are rejected), "rejected", "dropped".
     limit: the field that the server takes. capacity: requests in flight beyond which it answers 429. latency: seconds.
     questions, times, flying: what came, when, and how many were then in flight. peak: most at once.
-    answered: how many whole answers went out.
+    answered: how many whole answers went out. retry_after: what every refusal tells of when to come again, or None.
     """
 
     def __init__(self, *, latency=0.0, logprobs="given", limit="max_tokens", fault=None, capacity=None, port=0):
         self.latency, self.logprobs, self.limit, self.capacity, self.port = latency, logprobs, limit, capacity, port
         self.fault = fault or (lambda question, times: None)
-        self.retry_after, self.slow = "0.05", 5.0
+        self.retry_after, self.slow = "0.02", 5.0
         self.questions, self.times, self.flying, self.seen = [], [], [], Counter()
         self.now = self.peak = self.answered = 0
 
@@ -154,7 +164,7 @@ class FakeServer:
         data = payload if isinstance(payload, str) else json.dumps(payload)
         if fault == "truncated":
             data = data[: len(data) // 2]
-        extra = f"retry-after: {self.retry_after}\r\n" if status == 429 and self.retry_after else ""
+        extra = f"retry-after: {self.retry_after}\r\n" if status != 200 and self.retry_after else ""
         length = len(data) + (1000 if fault == "cut" else 0)
         writer.write(
             f"HTTP/1.1 {status} Fake\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{extra}\r\n{data}"

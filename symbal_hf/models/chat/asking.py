@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -53,11 +53,16 @@ class Ledger:
         """Plain values: under "calls" for each model and kind its revision, prompt hashes and counts."""
         return {
             "calls": [
-                {"model": model, "revision": self.revisions[model], "kind": kind,
-                 "prompts": sorted(self.prompts[model, kind]), **asdict(count)}
+                {
+                    "model": model,
+                    "revision": self.revisions[model],
+                    "kind": kind,
+                    "prompts": sorted(self.prompts[model, kind]),
+                    **asdict(count),
+                }
                 for (model, kind), count in self.counts.items()
             ]
-        }  # fmt: skip
+        }
 
 
 def ask(
@@ -91,61 +96,66 @@ def ask(
         ChatFailed: no answer came at all, or there is no sense in asking on. What was answered before is stored.
     """
     options = {"max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed} if kind == "text" else {}
-    head = (
-        "chat", kind, model.name, model.revision, getattr(model, "settings", ""), prompt_hash, json.dumps(options)
-    )  # fmt: skip
+    settings = getattr(model, "settings", "")
+    head = ("chat", kind, model.name, model.revision, settings, prompt_hash, json.dumps(options))
     digests: dict[bytes, str] = {}
-    keys = [key(*head, *_parts(conversation, digests)) for conversation in conversations]
-    first = {k: place for place, k in reversed(list(enumerate(keys)))}
-    known = {k: answer for k, v in store.get(list(first)).items() if (answer := _read(v, kind)) is not None}
-    new = sorted(place for k, place in first.items() if k not in known)
+    keys = [key(*head, *_content(conversation, digests)) for conversation in conversations]
+    first = {k: index for index, k in reversed(list(enumerate(keys)))}
+    stored = store.get(list(first))
+    answers = {k: answer for k, value in stored.items() if (answer := _read(value, kind)) is not None}
+    new = {index: k for k, index in sorted(first.items(), key=lambda item: item[1]) if k not in answers}
     count = (Ledger() if ledger is None else ledger).count(model, kind, prompt_hash)
-    count.cached += len(known)
+    count.cached += len(answers)
 
-    questions = [conversations[place] for place in new]
-    lost: Answer | None = None
-    if questions:
-        answers = (
-            model.probability_of_yes(questions) if kind == "yes" else
-            model.generate(questions, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed)
-        )  # fmt: skip
-        try:
-            for place, answer in progress(answers, "answers", len(questions)):
-                k = keys[new[place]]
-                known[k] = answer
-                count.asked += 1
-                if answer.text is None:
-                    count.failed += 1
-                    lost = answer if answer.hopeless else lost
-                elif kind == "yes" and answer.yes is None:
-                    count.unparsed += 1
-                else:  # at 0.1 ms each there is nothing to gain from waiting for more
-                    store.put({k: _written(answer)}, kind="chat")
-        finally:
-            if hasattr(answers, "close"):
-                answers.close()  # an exception from outside must not leave requests under way
-    silent = sum(keys[place] not in known for place in new)
+    hopeless: Answer | None = None
+    indices = list(new)
+    arriving = _arriving(model, [conversations[index] for index in indices], kind, options)
+    try:
+        for number, answer in progress(arriving, "answers", len(new)) if new else ():
+            k = new[indices[number]]
+            answers[k] = answer
+            count.asked += 1
+            if answer.text is None:
+                count.failed += 1
+                hopeless = answer if answer.hopeless else hopeless
+            elif kind == "yes" and answer.yes is None:
+                count.unparsed += 1
+            else:  # at 0.1 ms each there is nothing to gain from waiting for more
+                store.put({k: _written(answer)}, kind="chat")
+    finally:
+        arriving.close()  # an exception from outside must not leave requests under way
+    silent = sum(k not in answers for k in new.values())
     count.asked += silent
     count.failed += silent
-    out = [known.get(k, Answer(error="no answer came.")) for k in keys]
-    answered = sum(answer.text is not None for answer in known.values())
-    if out and (lost is not None or not (answered or answers_before)):
-        reason = (lost or out[0]).error or "no reason was given."
+    out = [answers.get(k, Answer(error="no answer came.")) for k in keys]
+    answered = sum(answer.text is not None for answer in answers.values())
+    if out and (hopeless is not None or not (answered or answers_before)):
+        reason = (hopeless or out[0]).error or "no reason was given."
         again = "; once mended, only the others are asked" if answered else ""
         raise ChatFailed(f"{model.name} answered {answered or 'none'} of {len(first)} questions{again}: {reason}")
     return out
 
 
-def _parts(conversation: Messages, digests: dict[bytes, str]) -> list[str | bytes]:
+def _arriving(
+    model: ChatModel, questions: Sequence[Messages], kind: Asking, options: dict[str, Any]
+) -> Generator[tuple[int, Answer], None, None]:
+    """The model's answers as they come; closing this closes whatever iterator the model gave."""
+    if kind == "yes":
+        yield from model.probability_of_yes(questions)
+    else:
+        yield from model.generate(questions, **options)
+
+
+def _content(conversation: Messages, digests: dict[bytes, str]) -> list[str | bytes]:
     """What a conversation consists of, images by their digests; each image is digested once."""
-    parts: list[str | bytes] = []
+    content: list[str | bytes] = []
     for message in conversation:
-        parts += (message.role, message.text.encode("utf-8", "surrogatepass"))
+        content += (message.role, message.text.encode("utf-8", "surrogatepass"))
         for image in message.images:
             if image not in digests:
                 digests[image] = hashlib.sha256(image).hexdigest()
-            parts.append(digests[image])
-    return parts
+            content.append(digests[image])
+    return content
 
 
 def _written(answer: Answer) -> bytes:

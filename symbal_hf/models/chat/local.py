@@ -7,17 +7,22 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
-from symbal_hf.models.chat.protocol import Answer, Messages
-from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Checkpoint, Loaded, Refused, elsewhere, load, locate
+from symbal_hf.models.chat.loading import load
+from symbal_hf.models.chat.protocol import Answer, Messages, images_of
+from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Loaded, Refused, digest, elsewhere
 from symbal_hf.models.chat.wordless import is_wordless
 
 if TYPE_CHECKING:
     import torch
     from PIL import Image
+
+    from symbal_hf.models.encoders.base import Source
 
 MARKERS = ("</think>", "<|channel|>final<|message|>")  # what stands between reasoning and answer
 OPENINGS = ("<think>", "<|channel|>analysis")
@@ -51,13 +56,24 @@ class LocalModel:
     """
 
     def __init__(
-        self, model: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto",
-        device_map: str | None = None, batch_size: int = 8, max_pixels: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: str,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        device_map: str | None = None,
+        batch_size: int = 8,
+        max_pixels: int | None = None,
+    ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} leaves nothing to do at once; give at least 1.")
         if max_pixels is not None and max_pixels < 1:
             raise ValueError(f"max_pixels={max_pixels} leaves nothing of an image; give at least 1, or None.")
+        check_device(device)
+        check_dtype(dtype)
+        if device_map not in (None, "balanced", "balanced_low_0", "sequential"):
+            check_device(device_map)  # transformers takes a device's name too
         if model in FROZEN_ELSEWHERE:
             raise elsewhere(f"hf:{model}")
         self.name, self.max_pixels = f"hf:{model}", max_pixels
@@ -69,8 +85,11 @@ class LocalModel:
         return f"LocalModel({self.name!r})"
 
     @cached_property
-    def _checkpoint(self) -> Checkpoint:
-        return locate(self._model, self._asked_revision)
+    def _source(self) -> Source:
+        from symbal_hf.models.encoders.base import find
+
+        revision = f"@{self._asked_revision}" if self._asked_revision else ""
+        return find("hf", self._model + revision, "config.json")
 
     @cached_property
     def revision(self) -> str:
@@ -79,7 +98,7 @@ class LocalModel:
         Raises:
             MissingModel: the model is neither on this machine nor reachable.
         """
-        return self._checkpoint.revision
+        return self._source.revision or digest(Path(self._source.model))
 
     @cached_property
     def wordless(self) -> bool:
@@ -88,7 +107,7 @@ class LocalModel:
         Raises:
             MissingModel: the model is neither on this machine nor reachable.
         """
-        return is_wordless(self._checkpoint)
+        return is_wordless(self._source)
 
     @property
     def settings(self) -> str:
@@ -102,7 +121,7 @@ class LocalModel:
         from symbal_hf.models.encoders.base import choose_place
 
         place = choose_place(self._device, self._dtype, self._device_map)
-        return load(self._checkpoint, place, max_pixels=self.max_pixels)
+        return load(self._source, place, max_pixels=self.max_pixels)
 
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
@@ -122,9 +141,10 @@ class LocalModel:
             )
 
         def work(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answer]:
-            noise = [_noise(temperature, seed, batch)] if temperature else []
-            most = loaded.room(max_new_tokens)
-            out = loaded.model.generate(**inputs, max_new_tokens=most, logits_processor=_processors(noise))
+            from transformers import LogitsProcessorList
+
+            noise = LogitsProcessorList([_noise(temperature, seed, batch)] if temperature else [])
+            out = loaded.model.generate(**inputs, max_new_tokens=loaded.room(max_new_tokens), logits_processor=noise)
             begin = loaded.before(inputs)
             return [_written(loaded, row[:begin], row[begin:]) for row in out]
 
@@ -146,50 +166,51 @@ class LocalModel:
     def _answers(
         self, conversations: Sequence[Messages], work: Work, new: int, *, template: dict[str, Any] | None = None
     ) -> Iterator[tuple[int, Answer]]:
-        def number(place: int) -> int:
-            return len(_images(conversations[place]))
+        def number(index: int) -> int:
+            return len(images_of(conversations[index]))
 
-        places = _like_together(conversations)
-        if places and work is _digits and self.wordless:
+        waiting = _like_together(conversations)
+        if waiting and work is _digits and self.wordless:
             raise BadData(f"{self.name} captions images and answers no question; name a chat model.")
-        while places:
+        while waiting:
             # A batch whose conversations have unlike numbers of images is more than some processors can lay out.
-            part = next(list(same) for _, same in groupby(places[: self._size], key=number))
-            places = places[len(part) :]
-            yield from self._batch(conversations, part, work, new, template or {})
+            indices = next(list(alike) for _, alike in groupby(waiting[: self._size], key=number))
+            waiting = waiting[len(indices) :]
+            yield from self._batch(conversations, indices, work, new, template or {})
 
     def _batch(
-        self, conversations: Sequence[Messages], part: list[int], work: Work, new: int, template: dict[str, Any]
+        self, conversations: Sequence[Messages], indices: list[int], work: Work, new: int, template: dict[str, Any]
     ) -> Iterator[tuple[int, Answer]]:
         """Answers to one batch, in smaller ones where it fails as a whole."""
-        loaded, batch = self._loaded, [conversations[place] for place in part]
+        loaded, batch = self._loaded, [conversations[index] for index in indices]
         smaller = 0
         try:
             inputs = self._inputs(loaded, batch, template)
             lengths = loaded.lengths(inputs)
-            fits = [p for p, n in zip(part, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
-            if fits == part:
+            fits = [i for i, n in zip(indices, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
+            if fits == indices:
                 answers = work(loaded, self._moved(loaded, inputs), batch)
         except Exception as error:  # whatever a library thinks up, the other conversations go on
-            log.debug("a batch of %d failed", len(part), exc_info=True)
-            smaller = len(part) // 2 if _out_of_memory(error) else 1
-            if len(part) == 1:
-                yield part[0], Answer(error=_reason(error))
+            log.debug("a batch of %d failed", len(indices), exc_info=True)
+            if len(indices) == 1:
+                yield indices[0], Answer(error=_reason(error))
                 return
+            smaller = 1
             if _out_of_memory(error):
-                self._size = smaller
+                smaller = self._size = len(indices) // 2
         if smaller:
             _free_memory()  # only here is the traceback gone, which held on to the tensors of the failed attempt
-            while part:
-                piece, part = part[: min(smaller, self._size)], part[min(smaller, self._size) :]
+            while indices:
+                piece = indices[: min(smaller, self._size)]
+                indices = indices[len(piece) :]
                 yield from self._batch(conversations, piece, work, new, template)
-        elif fits == part:
-            yield from zip(part, answers, strict=True)
+        elif fits == indices:
+            yield from zip(indices, answers, strict=True)
         else:
-            for place, n in zip(part, lengths, strict=True):
-                if place not in fits:
+            for index, n in zip(indices, lengths, strict=True):
+                if index not in fits:
                     most = f"do not fit in the {loaded.context} of {self.name}"
-                    yield place, Answer(error=f"its {n} tokens and {new} to write {most}.")
+                    yield index, Answer(error=f"its {n} tokens and {new} to write {most}.")
             if fits:
                 yield from self._batch(conversations, fits, work, new, template)
 
@@ -198,12 +219,11 @@ class LocalModel:
         if not all(batch):
             raise Refused("there is no message to answer.")
         pictures = {}
-        for image in {image: None for conversation in batch for image in _images(conversation) if loaded.sees}:
+        for image in {image: None for conversation in batch for image in images_of(conversation) if loaded.sees}:
             pictures[image] = self._pictures[image] if image in self._pictures else self._picture(image)
         self._pictures = pictures  # the next batch mostly asks about the same ones
         turns = [[loaded.turn(message, pictures) for message in conversation] for conversation in batch]
-        known = {name: value for name, value in template.items() if name in loaded.template}
-        return loaded.encode(turns, **known)
+        return loaded.encode(turns, **{name: value for name, value in template.items() if name in loaded.template})
 
     def _picture(self, encoded: bytes) -> Image.Image:
         try:
@@ -223,18 +243,14 @@ class LocalModel:
         return {n: v.to(loaded.model.dtype) if v.is_floating_point() else v for n, v in moved.items()}
 
 
-def _images(conversation: Messages) -> tuple[bytes, ...]:
-    return tuple(image for message in conversation for image in message.images)
-
-
 def _like_together(conversations: Sequence[Messages]) -> list[int]:
-    """All places: by number of images, rough length and image, so that little is padded or read twice."""
+    """All indices: by number of images, rough length and image, so that little is padded or read twice."""
     numbers: dict[tuple[bytes, ...], int] = {}
     ranks = []
-    for place, conversation in enumerate(conversations):
-        images, length = _images(conversation), sum(len(message.text) for message in conversation)
+    for index, conversation in enumerate(conversations):
+        images, length = images_of(conversation), sum(len(message.text) for message in conversation)
         number = numbers.setdefault(images, len(numbers))
-        ranks.append((len(images), length.bit_length(), number, length, place))
+        ranks.append((len(images), length.bit_length(), number, length, index))
     return [rank[-1] for rank in sorted(ranks)]
 
 
@@ -245,12 +261,13 @@ def _digits(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answ
     if not chances.isfinite().all():
         raise Refused(f"the model gives undefined values in {loaded.model.dtype}; use dtype='float32' or 'bfloat16'.")
     ones, zeros = (chances[:, loaded.spellings(digit)].sum(-1).tolist() for digit in "10")
-    first = chances.argmax(-1).tolist()
-    return [
-        Answer(text=loaded.tokenizer.decode([token]).strip()) if one + zero < LEAST
-        else Answer(text="1" if one >= zero else "0", yes=one / (one + zero))
-        for one, zero, token in zip(ones, zeros, first, strict=True)
-    ]  # fmt: skip
+    answers = []
+    for one, zero, token in zip(ones, zeros, chances.argmax(-1).tolist(), strict=True):
+        if one + zero < LEAST:
+            answers.append(Answer(text=loaded.tokenizer.decode([token]).strip()))
+        else:
+            answers.append(Answer(text="1" if one >= zero else "0", yes=one / (one + zero)))
+    return answers
 
 
 def _written(loaded: Loaded, prompt: torch.Tensor, row: torch.Tensor) -> Answer:
@@ -258,8 +275,8 @@ def _written(loaded: Loaded, prompt: torch.Tensor, row: torch.Tensor) -> Answer:
     tokenizer = loaded.tokenizer
     raw, before = (tokenizer.decode(ids, skip_special_tokens=False).strip() for ids in (row, prompt[-4:]))
     for marker in (m for m in MARKERS if m in loaded.template):
-        _, found, rest = raw.partition(marker)
-        if found:
+        _, marked, rest = raw.partition(marker)
+        if marked:
             for token in loaded.special:
                 rest = rest.replace(token, "")
             return Answer(text=rest.strip())
@@ -293,12 +310,6 @@ def _seed(seed: int, conversation: Messages) -> int:
         for part in (message.role.encode(), message.text.encode("utf-8", "surrogatepass"), *message.images):
             digest.update(hashlib.sha256(part).digest())
     return int.from_bytes(digest.digest()[:7], "big")
-
-
-def _processors(processors: list[Any]) -> Any:
-    from transformers import LogitsProcessorList
-
-    return LogitsProcessorList(processors)
 
 
 def _reason(error: Exception) -> str:

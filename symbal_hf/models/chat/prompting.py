@@ -41,20 +41,20 @@ class Prompts:
             return
         if not self.folder.is_dir():
             raise BadData(f"no folder {self.folder} with prompts.")
-        own = sorted(path.stem for path in self.folder.glob("*.jinja"))
-        if unknown := [name for name in own if name not in PROMPTS]:
+        names = sorted(path.stem for path in self.folder.glob("*.jinja"))
+        if unknown := [name for name in names if name not in PROMPTS]:
             raise BadData(
                 f"{self.folder} has {unknown[0]}.jinja, which no part asks; prompts are {', '.join(PROMPTS)}."
             )
-        if not own:
+        if not names:
             raise BadData(f"{self.folder} holds no prompt; name files {PROMPTS[0]}.jinja and so on.")
 
     def source(self, name: PromptName) -> str:
         """The template's text."""
         if name in self.texts:
             return self.texts[name]
-        if self.folder is not None and (own := self.folder / f"{name}.jinja").is_file():
-            return own.read_text("utf-8")
+        if self.folder is not None and (replaced := self.folder / f"{name}.jinja").is_file():
+            return replaced.read_text("utf-8")
         return resources.files("symbal_hf.models.chat").joinpath(f"prompts/{name}.jinja").read_text("utf-8")
 
     def hash(self, name: PromptName) -> str:

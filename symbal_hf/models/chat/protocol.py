@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -47,7 +47,7 @@ class Answer:
 
 
 class ChatModel(Protocol):
-    """One way of asking a model. Answers arrive as they are ready, each with the place of its conversation.
+    """One way of asking a model. Answers arrive as they are ready, each with the index of its conversation.
 
     Attributes:
         name: what it is called in results, without keys or passwords: "hf:MODEL", "openai:URL#MODEL".
@@ -77,10 +77,15 @@ class ChatModel(Protocol):
         ...
 
 
+def images_of(conversation: Messages) -> tuple[bytes, ...]:
+    """All images of a conversation, in order."""
+    return tuple(image for message in conversation for image in message.images)
+
+
 def strict_digit(text: str) -> float | None:
     """1.0 or 0.0 from an answer that begins with that digit; None from any other ("Yes, 1.", "10", "1.5", "")."""
-    found = DIGIT.match(text)
-    return float(found[1]) if found else None
+    match = DIGIT.match(text)
+    return float(match[1]) if match else None
 
 
 def features(text: str) -> tuple[str, ...] | None:
@@ -90,11 +95,3 @@ def features(text: str) -> tuple[str, ...] | None:
         return None
     names = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", part) for part in re.split(r"[,;\n]", listed))
     return tuple(dict.fromkeys(name for part in names if (name := part.strip(" .\"'*`").lower())))
-
-
-def in_order(answers: Iterable[tuple[int, Answer]], n: int) -> list[Answer]:
-    """The answers by place; a conversation that no answer came for has failed."""
-    out = [Answer(error="no answer came")] * n
-    for place, answer in answers:
-        out[place] = answer
-    return out

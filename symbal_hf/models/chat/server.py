@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible server: many requests in flight, fewer when it struggles, no fault an answer."""
+"""A model behind an OpenAI-compatible server: as many requests in flight as are allowed, and no fault is an answer."""
 
 from __future__ import annotations
 
@@ -8,23 +8,69 @@ import json
 import logging
 import os
 import queue
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from symbal_hf.models.chat.pace import Run
-from symbal_hf.models.chat.protocol import Answer, Messages, strict_digit
-from symbal_hf.models.chat.wire import GARBLED, Dialect, Problem, Reply, bare, odds, read, refusal, turns
+from symbal_hf.models.chat.protocol import Answer, Messages, images_of, strict_digit
+from symbal_hf.models.chat.wire import GARBLED, Cause, Dialect, Problem, Reply, bare, odds, read, refusal, turns
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 CONNECT = 10.0  # seconds until a host that says nothing is one that is not there
 TRIES_OF_LOGPROBS = 3  # answers without usable log-probabilities, and none with, until they are no longer asked for
+
+
+def check_concurrency(concurrency: int) -> int:
+    """The number of requests that may be in flight at once.
+
+    Raises:
+        ValueError: fewer than one.
+    """
+    if concurrency < 1:
+        raise ValueError(f"concurrency={concurrency} leaves no question in flight; give at least 1.")
+    return concurrency
+
+
+@dataclass
+class Run:
+    """The requests of one run: after some that failed in a row, there is no sense in sending further ones."""
+
+    client: AsyncOpenAI
+    url: str
+    concurrency: int
+    hopeless: Problem | None = None  # why no further question need be sent
+    answered: bool = False  # whether the server ever answered
+    cause: Cause | None = None  # why the last questions stayed without an answer
+    streak: int = 0  # how many did so one after the other, for that cause
+
+    @property
+    def fails(self) -> bool:
+        """Whether so many failed in a row that it is no accident; a server that has answered gets more of them."""
+        return self.streak >= (max(3, self.concurrency) if self.answered else 3)
+
+    def retries(self, retries: int) -> int:
+        """How often to try again: not at all while nothing but failures come back."""
+        return 0 if self.fails and self.cause != "final" else retries
+
+    def succeeded(self) -> None:
+        """A question was answered."""
+        self.answered, self.cause, self.streak = True, None, 0
+
+    def gave_up(self, problem: Problem) -> None:
+        """A question stays without an answer."""
+        self.streak = self.streak + 1 if problem.cause == self.cause else 1
+        self.cause = problem.cause
+        if self.fails and problem.cause in ("connection", "refused", "busy") and self.hopeless is None:
+            reason = problem.reason
+            if problem.cause == "connection":
+                reason = f"no server answers at {self.url}; start one (`vllm serve MODEL`) or mend the base_url"
+            self.hopeless = Problem("hopeless", reason)
 
 
 class ServerModel:
@@ -35,10 +81,10 @@ class ServerModel:
         base_url: of the API, mostly ending in /v1. A user and password in it are sent as such, its query too; neither
             is shown anywhere.
         api_key: else $SYMBAL_API_KEY, else $OPENAI_API_KEY, else "none", which local servers take.
-        concurrency: most requests in flight at once; an overloaded server gets fewer, down to one.
+        concurrency: most requests in flight at once.
         timeout: seconds until a request has failed.
-        retries: further tries of a request that failed for a reason that may pass.
-        backoff: seconds before the first of them, twice as many before each further one.
+        retries: further tries of a request that failed for a reason that may pass; the client waits before each for as
+            long as the server says, else longer and longer.
         revision: of the weights, where known.
         extra_body: more fields for each request, such as {"chat_template_kwargs": {"enable_thinking": False}}.
 
@@ -48,28 +94,33 @@ class ServerModel:
     """
 
     def __init__(
-        self, model: str, *, base_url: str, api_key: str | None = None, concurrency: int = 32, timeout: float = 120,
-        retries: int = 6, backoff: float = 0.5, revision: str = "", extra_body: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: str,
+        *,
+        base_url: str,
+        api_key: str | None = None,
+        concurrency: int = 32,
+        timeout: float = 120,
+        retries: int = 6,
+        revision: str = "",
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
         parts = urlsplit(base_url)
         self.url = bare(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts):
+        if not _is_address(parts):
             shown = "" if "@" in base_url else f" {self.url!r}"
             raise ValueError(
                 f"base_url{shown} is no address; give one such as http://localhost:8000/v1, with a password's special "
                 "characters as %XX."
             )
-        if concurrency < 1 or retries < 0 or timeout <= 0 or backoff < 0:
-            raise ValueError(
-                f"concurrency={concurrency}, retries={retries}, timeout={timeout}, backoff={backoff}; least are "
-                "1 request, 0 retries, more than 0 seconds, 0 seconds."
-            )
+        if retries < 0 or timeout <= 0:
+            raise ValueError(f"retries={retries}, timeout={timeout}; at least 0 retries and more than 0 s are needed.")
         if find_spec("openai") is None:
             from symbal_hf.core.errors import MissingModel
 
             raise MissingModel("the client of chat servers is not installed; run `pip install 'symbal-hf[serve]'`.")
         self.name, self.revision = f"openai:{self.url}#{model}", revision
-        self.concurrency, self.timeout, self.retries, self.backoff = concurrency, timeout, retries, backoff
+        self.concurrency, self.timeout, self.retries = check_concurrency(concurrency), timeout, retries
         self._model, self._extra = model, dict(extra_body or {})
         named = (os.environ.get(name) for name in ("SYMBAL_API_KEY", "OPENAI_API_KEY"))
         self._key = (api_key or next(filter(None, named), "")).strip() or "none"
@@ -95,11 +146,11 @@ class ServerModel:
         def options(dialect: Dialect) -> dict[str, Any]:
             return {dialect.limit: max_new_tokens, "temperature": temperature, "seed": seed}
 
-        async def one(run: Run, conversation: Messages) -> Answer:
+        async def write(run: Run, conversation: Messages) -> Answer:
             reply, _ = await self._exchange(run, conversation, options, replace(self._dialect, top=0))
             return _failed(reply) if isinstance(reply, Problem) else Answer(text=reply.text)
 
-        return self._answers(conversations, one)
+        return self._answers(conversations, write)
 
     def probability_of_yes(self, conversations: Sequence[Messages]) -> Iterator[tuple[int, Answer]]:
         """For each conversation P("1") / (P("1") + P("0")), or 1 or 0 by the digit where a server tells no more."""
@@ -132,112 +183,123 @@ class ServerModel:
             messages: Any = turns(conversation)
         except (OSError, SyntaxError, ValueError):
             return Problem("final", "an image cannot be read"), dialect
-        first, tries = dialect, 0
+        first = dialect
         while run.hopeless is None:
-            async with run.throttle as flight:
-                if run.hopeless is not None:
-                    break
-                found = await self._send(run.client, {"messages": messages, **options(dialect)})
-                flight.landed(found)
-            if isinstance(found, Reply):
-                run.succeeded()
-                if dialect.limit != first.limit:
-                    self._dialect = replace(self._dialect, limit=dialect.limit)
-                if dialect.top != first.top:
-                    self._dialect = replace(self._dialect, top=dialect.top)
-                return found, dialect
-            if found.rejected and (other := dialect.without(found.rejected)):
-                dialect = other
-            elif found.cause in ("final", "refused") or tries >= run.patience(self.retries):
-                run.gave_up(found)
-                return found, dialect
-            else:
-                tries += 1
-                await run.pause(run.backoff(tries))  # and the gate stays shut for as long as the server said
+            result = await self._send(run, {"messages": messages, **options(dialect)})
+            if isinstance(result, Problem):
+                if result.rejected and (other := dialect.without(result.rejected)):
+                    dialect = other
+                    continue
+                run.gave_up(result)
+                return result, dialect
+            run.succeeded()
+            if dialect.limit != first.limit:
+                self._dialect = replace(self._dialect, limit=dialect.limit)
+            if dialect.top != first.top:
+                self._dialect = replace(self._dialect, top=dialect.top)
+            return result, dialect
         return run.hopeless, dialect
 
-    async def _send(self, client: AsyncOpenAI, body: dict[str, Any]) -> Reply | Problem:
+    async def _send(self, run: Run, body: dict[str, Any]) -> Reply | Problem:
+        """One request, again and again by the client itself where that may help."""
         import openai
 
         try:
             # The call for any endpoint: `chat.completions.create` would check each part of the body for 0.5 ms more.
-            whole = {"model": self._model, **body, **self._extra}
-            async with asyncio.timeout(self.timeout + CONNECT):  # the client's own one is for each piece of an answer
-                return read(await client.post("/chat/completions", body=whole, cast_to=object))
+            response = await run.client.post(
+                "/chat/completions",
+                body={"model": self._model, **body, **self._extra},
+                options={"max_retries": run.retries(self.retries)},
+                cast_to=object,
+            )
+            return read(response)
         except (json.JSONDecodeError, UnicodeDecodeError):
             return GARBLED
-        except (openai.APIConnectionError, TimeoutError) as error:
-            late = isinstance(error, openai.APITimeoutError | TimeoutError)
-            if late and type(error.__cause__).__name__ != "ConnectTimeout":
+        except openai.APIConnectionError as error:
+            reason = type(error.__cause__).__name__
+            if reason == "DecodingError":
+                return GARBLED
+            if isinstance(error, openai.APITimeoutError) and reason != "ConnectTimeout":
                 return Problem("broken", f"the server gave no answer within {self.timeout:g} seconds")
             return Problem("connection", f"the connection to {self.url} failed")
         except openai.APIStatusError as error:
-            return refusal(error.status_code, error.body, error.response.headers)
+            return refusal(error.status_code, error.body)
 
     def _client(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, Timeout
 
         _keep_quiet()
         return AsyncOpenAI(
-            base_url=self.url, api_key=self._key, max_retries=0, default_query=self._query or None,
+            base_url=self.url,
+            api_key=self._key,
+            default_query=self._query or None,
             default_headers={"Authorization": _basic(*self._login)} if self._login else None,
             timeout=Timeout(self.timeout, connect=min(CONNECT, self.timeout)),
-        )  # fmt: skip
+            http_client=_strict_client(self.timeout + CONNECT),
+        )
 
     def _answers(
-        self, conversations: Sequence[Messages], one: Callable[[Run, Messages], Awaitable[Answer]]
+        self, conversations: Sequence[Messages], answer_one: Callable[[Run, Messages], Awaitable[Answer]]
     ) -> Iterator[tuple[int, Answer]]:
         """Answers as they come from a loop in a thread; closing the iterator cancels what is under way."""
-        arrived: queue.SimpleQueue[tuple[int, Answer] | Exception | None] = queue.SimpleQueue()
-        todo = iter(by_image(conversations))
+        from anyio.from_thread import start_blocking_portal
+
+        arrived: queue.SimpleQueue[tuple[int, Answer] | None] = queue.SimpleQueue()
+        waiting = iter(by_image(conversations))
 
         async def worker(run: Run) -> None:
-            for place in todo:
+            for index in waiting:
                 try:
-                    answer = await one(run, conversations[place])
+                    answer = await answer_one(run, conversations[index])
                 except Exception as error:  # whatever a server or a library thinks up, the other questions go on
                     answer = Answer(error=f"the client failed ({type(error).__name__}).")
-                arrived.put((place, answer))
+                arrived.put((index, answer))
 
         async def work() -> None:
             async with self._client() as client, asyncio.TaskGroup() as group:
-                run = Run(client, self.url, most=self.concurrency, backoff=self.backoff)
+                run = Run(client, self.url, self.concurrency)
                 for _ in range(min(self.concurrency, len(conversations))):
                     group.create_task(worker(run))
 
-        loop = asyncio.new_event_loop()
-        task = loop.create_task(work())
-
-        def background() -> None:
-            try:
-                loop.run_until_complete(task)
-            except asyncio.CancelledError:
-                pass
-            except Exception as error:
-                arrived.put(error)
-            finally:
-                loop.close()
-                arrived.put(None)
-
-        thread = threading.Thread(target=background, name="symbal-chat", daemon=True)
-        thread.start()
-        try:
+        with start_blocking_portal() as portal:
+            done = portal.start_task_soon(work)
+            done.add_done_callback(lambda _: arrived.put(None))
             while (item := _next(arrived)) is not None:
-                if isinstance(item, Exception):
-                    raise item
                 yield item
-        finally:
-            with suppress(RuntimeError):  # the loop has closed
-                loop.call_soon_threadsafe(task.cancel)
-            thread.join()
+            done.result()
+
+
+def _strict_client(patience: float) -> Any:
+    """The HTTP client of the library, to which an answer that never ends or is none is a failure to be tried again.
+
+    Its own timeout is one for each piece of an answer, and any text with the status 200 is an answer to it.
+    """
+    import openai
+
+    base: Any = openai.DefaultAsyncHttpxClient
+    http = import_module(base.__base__.__module__.partition(".")[0])  # httpx, or httpx2 since version 3 of the client
+
+    class StrictClient(base):
+        async def send(self, request: Any, **options: Any) -> Any:
+            try:
+                async with asyncio.timeout(patience):
+                    response = await super().send(request, **options)
+                    await response.aread()
+            except TimeoutError as error:
+                raise http.ReadTimeout("no end of the answer", request=request) from error
+            if response.is_success and read(response.text) is GARBLED:
+                raise http.DecodingError("no valid answer", request=request)
+            return response
+
+    return StrictClient()
 
 
 def by_image(conversations: Sequence[Messages]) -> list[int]:
-    """All places, those with the same images one after the other: a server's prefix cache then holds the image."""
+    """All indices, those with the same images one after the other: a server's prefix cache then holds the image."""
     groups: dict[tuple[bytes, ...], list[int]] = {}
-    for place, conversation in enumerate(conversations):
-        groups.setdefault(tuple(image for message in conversation for image in message.images), []).append(place)
-    return [place for group in groups.values() for place in group]
+    for index, conversation in enumerate(conversations):
+        groups.setdefault(images_of(conversation), []).append(index)
+    return [index for group in groups.values() for index in group]
 
 
 class _Discreet(logging.Filter):
@@ -258,9 +320,9 @@ def _keep_quiet() -> None:
         logging.getLogger(name).addFilter(DISCREET)
 
 
-def _has_port(parts: SplitResult) -> bool:
+def _is_address(parts: SplitResult) -> bool:
     try:
-        return parts.port is None or parts.port > 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 

@@ -9,8 +9,6 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http.client import responses
 from typing import Any, Literal
@@ -20,7 +18,6 @@ from symbal_hf.models.chat.protocol import Message, Messages
 
 MAGIC = ((b"\xff\xd8\xff", "jpeg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
 LEAST_MASS = 0.01  # below it "1" and "0" are only the noise under some other answer, and their ratio tells nothing
-LONGEST_WAIT = 120.0  # seconds that a server may make us wait at once
 SPACES = " \t\r\n▁Ġ"  # also as tokenizers write them
 REMEDIES = {
     401: "give the right api_key, or set SYMBAL_API_KEY",
@@ -34,7 +31,7 @@ CODES = frozenset(
 )  # fmt: skip
 FIELDS = re.compile(r"\b(?:top_logprobs|logprobs|top_n_tokens|max_tokens)\b")
 
-Cause = Literal["connection", "refused", "busy", "broken", "garbled", "final", "hopeless"]
+Cause = Literal["connection", "refused", "busy", "broken", "final", "hopeless"]
 
 
 @dataclass(frozen=True)
@@ -50,16 +47,14 @@ class Problem:
     """Why a request brought no reply.
 
     Attributes:
-        cause: connection (none), refused (whoever asks), busy (429), broken (5xx, too slow), garbled (no valid answer),
-            final (nothing that another try would mend), hopeless (nor another question).
+        cause: connection (none), refused (whoever asks), busy (429), broken (5xx, too slow, no valid answer), final
+            (nothing that another try would mend), hopeless (nor another question).
         reason: one sentence without its full stop.
-        wait: seconds that the server asks for; 0 where it does not.
         rejected: names of request fields that its message speaks of.
     """
 
     cause: Cause
     reason: str
-    wait: float = 0.0
     rejected: frozenset[str] = frozenset()
 
 
@@ -120,7 +115,7 @@ def _content(message: Message) -> Any:
     return [*pictures, {"type": "text", "text": message.text}]
 
 
-GARBLED = Problem("garbled", "the server sent no valid answer")
+GARBLED = Problem("broken", "the server sent no valid answer")
 
 
 def read(body: Any) -> Reply | Problem:
@@ -152,7 +147,7 @@ def odds(reply: Reply) -> float | None:
         (entry,) = entries
         if entry["token"].strip(SPACES) != reply.text.strip():
             raise ValueError("another token")
-        listed = {other["token"]: float(other["logprob"]) for other in [entry, *entry["top_logprobs"]]}
+        listed = {choice["token"]: float(choice["logprob"]) for choice in [entry, *entry["top_logprobs"]]}
         p = dict.fromkeys(("1", "0"), 0.0)
         for token, logprob in listed.items():
             if not logprob <= 1e-3:
@@ -167,7 +162,7 @@ def odds(reply: Reply) -> float | None:
     return p["1"] / mass if mass >= LEAST_MASS else None
 
 
-def refusal(status: int, body: object, headers: Mapping[str, str]) -> Problem:
+def refusal(status: int, body: object) -> Problem:
     """What an error response means; its own words are looked at but not repeated."""
     fields = body.get("error", body) if isinstance(body, Mapping) else {}
     fields = fields if isinstance(fields, Mapping) else {}
@@ -177,21 +172,11 @@ def refusal(status: int, body: object, headers: Mapping[str, str]) -> Problem:
         reason += f"; {REMEDIES[status]}"
     named = fields.get("param") or str(body)
     rejected = frozenset(FIELDS.findall(str(named))) if status in (400, 422) else frozenset()
-    cause: Cause = (
-        "busy" if status == 429 else "broken" if status in (408, 409, 425) or status >= 500
-        else "refused" if status in (401, 404) else "final"
-    )  # fmt: skip
-    return Problem(cause, reason, retry_after(headers.get("retry-after")), rejected)
-
-
-def retry_after(value: str | None) -> float:
-    """Seconds in [0, LONGEST_WAIT] that a Retry-After header asks for, as a number or a date; 0 where it is neither."""
-    try:
-        seconds = float(value or 0)
-    except ValueError:
-        try:
-            when = parsedate_to_datetime(value or "")
-        except ValueError:
-            return 0.0
-        seconds = (when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), LONGEST_WAIT) if math.isfinite(seconds) else 0.0
+    cause: Cause = "final"
+    if status == 429:
+        cause = "busy"
+    elif status in (408, 409) or status >= 500:
+        cause = "broken"
+    elif status in (401, 404):
+        cause = "refused"
+    return Problem(cause, reason, rejected)

@@ -6,20 +6,21 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symbal_hf.models.chat.weights import Checkpoint, Loaded, Refused
+from symbal_hf.models.chat.weights import Loaded, Refused
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from symbal_hf.models.chat.protocol import Message
+    from symbal_hf.models.encoders.base import Source
 
 WORDLESS = ("blip", "git", "vision-encoder-decoder")  # by their `model_type`
 
 
-def is_wordless(checkpoint: Checkpoint) -> bool:
+def is_wordless(source: Source) -> bool:
     """Whether this model captions images and can be asked nothing, by its configuration alone."""
     try:
-        return json.loads(checkpoint.source.file.read_text("utf-8")).get("model_type") in WORDLESS
+        return json.loads(source.file.read_text("utf-8")).get("model_type") in WORDLESS
     except (OSError, ValueError, AttributeError):  # loading the model says what is wrong
         return False
 

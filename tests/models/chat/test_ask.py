@@ -56,11 +56,6 @@ class Model:
         return self._all(conversations, lambda *m: Answer(text=digit(*m), yes=truth(*m)))
 
 
-@pytest.fixture(autouse=True)
-def direct(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 @pytest.fixture
 def store(tmp_path) -> Store:
     return Store(tmp_path / "store.sqlite")
@@ -181,7 +176,7 @@ def test_where_no_server_is_the_message_names_its_address(store):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{s.getsockname()[1]}/v1"
-    nobody = ServerModel("m", base_url=url.replace("//", "//me:hush@"), backoff=0.01, retries=1)
+    nobody = ServerModel("m", base_url=url.replace("//", "//me:hush@"), retries=1)
     with pytest.raises(ChatFailed) as error:
         scores(nobody, digits(2000), store)
     assert str(error.value) == (
@@ -252,7 +247,7 @@ def test_after_a_run_with_every_fault_only_what_is_missing_is_asked(store):
         return FAULTS[number // 6 % len(FAULTS)] if number % 6 == 0 else None
 
     with FakeServer(fault=fault) as server:
-        model = ServerModel("m", base_url=server.url, backoff=0.01, retries=1)
+        model = ServerModel("m", base_url=server.url, retries=1)
         got = scores(model, questions, store)
         expected = right(questions)
         missing = [i for i, p in enumerate(got) if p is None]
@@ -306,7 +301,7 @@ def test_a_server_that_dies_leaves_a_run_that_goes_on_with_the_next_server(store
                 server.stop.set()
 
         server.fault = fault
-        model = ServerModel("m", base_url=server.url, concurrency=4, backoff=0.01, retries=2)
+        model = ServerModel("m", base_url=server.url, concurrency=4, retries=2)
         with pytest.raises(ChatFailed, match="no server answers at") as error:
             scores(model, digits(n), store)
     assert "only the others are asked" in str(error.value)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from chat_fakes import in_order
 from tiny_captioners import ASKED, WORDLESS
-from tiny_chat import picture, save_llava
+from tiny_chat import picture
 
 import symbal_hf
 from symbal_hf.core.errors import BadData, MissingModel
 from symbal_hf.core.store import Store
 from symbal_hf.data.pixels import decode
-from symbal_hf.models.captioners import CAPTIONERS, captioner_spec
+from symbal_hf.models.captioner import CAPTIONERS, captioner_spec
 from symbal_hf.models.chat.local import LocalModel
 from symbal_hf.models.chat.prompting import Prompts
-from symbal_hf.models.chat.protocol import Message, in_order
+from symbal_hf.models.chat.protocol import Message
 
 PROMPT = Prompts().render("describe_image")
 PICTURES = [picture(number, size=(60 + 40 * (number % 3), 44 + 30 * (number % 2))) for number in range(7)]
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    root = tmp_path_factory.mktemp("captioners")
-    return {kind: make(root / kind) for kind, make in ({"llava": save_llava} | ASKED | WORDLESS).items()}
 
 
 @pytest.fixture(scope="module")

@@ -7,23 +7,18 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from chat_fakes import in_order
 from tiny_chat import CHATML, KINDS, picture, save_llava
 from tiny_models import LONG
 
 from symbal_hf.core.store import Store
 from symbal_hf.models.chat.asking import ask
 from symbal_hf.models.chat.local import LocalModel, _noise
-from symbal_hf.models.chat.protocol import Message, in_order
+from symbal_hf.models.chat.protocol import Message
 
 SEEING = ("qwen", "gemma", "llava")
 PIXELS = 6 * 28 * 28
 TOKENS = {"qwen": "<|image_pad|>", "gemma": "<image_soft_token>", "llava": "<image>"}
-
-
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory):
-    root = tmp_path_factory.mktemp("chat")
-    return {kind: make(root / kind) for kind, make in KINDS.items()}
 
 
 def local(folder, kind, **options):
@@ -33,7 +28,7 @@ def local(folder, kind, **options):
 @pytest.fixture(scope="session")
 def models(folders):
     """One of each kind, loaded once."""
-    return {kind: local(folder, kind) for kind, folder in folders.items()}
+    return {kind: local(folders[kind], kind) for kind in KINDS}
 
 
 @pytest.fixture(params=KINDS)

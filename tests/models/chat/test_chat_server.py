@@ -12,11 +12,11 @@ from email.utils import format_datetime
 
 import numpy as np
 import pytest
-from chat_fakes import ASKS_FOR_A_DIGIT, FakeServer, at_first, digit, essay, picture, truth
+from chat_fakes import ASKS_FOR_A_DIGIT, FakeServer, at_first, digit, essay, in_order, picture, truth
 
 from symbal_hf.core.errors import MissingModel
 from symbal_hf.models.chat import server as chat_server
-from symbal_hf.models.chat.protocol import Answer, Message, in_order
+from symbal_hf.models.chat.protocol import Answer, Message
 from symbal_hf.models.chat.server import ServerModel
 
 KEY = "sk-secret-Key-0123456789"
@@ -28,15 +28,14 @@ MISSING = [*PASSING, "null content", "400", "403", "413", "echo"]
 
 
 @pytest.fixture(autouse=True)
-def direct(monkeypatch):
-    """No proxy, and no keys but those of the test."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def no_keys(monkeypatch):
+    """No keys but those of the test."""
     for name in ("SYMBAL_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
 def model(server: FakeServer, **options) -> ServerModel:
-    return ServerModel("fake/model", **{"base_url": server.url, "backoff": 0.01, "retries": 3, **options})
+    return ServerModel("fake/model", **{"base_url": server.url, "retries": 3, **options})
 
 
 def digits(n: int, images: tuple[bytes, ...] = ()) -> list[list[Message]]:
@@ -113,13 +112,6 @@ def test_an_answer_that_comes_byte_by_byte_for_ever_is_given_up(monkeypatch):
     with FakeServer(fault=lambda question, times: "drip") as server:
         (answer,) = yes(server, digits(1), timeout=0.3, retries=0)
     assert answer == Answer(error="the server gave no answer within 0.3 seconds.")
-
-
-def test_the_next_try_waits_twice_as_long_as_the_one_before():
-    with FakeServer(fault=at_first("500", "500", "500")) as server:
-        yes(server, digits(1), backoff=0.1)
-    first, second, third = np.diff(server.times)
-    assert first >= 0.05 and second >= 0.1 and third >= 0.2
 
 
 @pytest.mark.parametrize("logprobs", ["given", "dropped"])
@@ -204,21 +196,14 @@ def test_many_requests_are_in_flight_but_never_more_than_allowed():
         assert server.peak == 3
 
 
-def test_an_overloaded_server_gets_fewer_requests_and_more_again_when_it_recovers():
-    n = 500
-    with FakeServer(latency=0.03, capacity=6) as server:
-
-        def relieved(question, times):
-            if len(server.questions) == 250:
-                server.capacity, server.latency = None, 0.06
-
-        server.fault, server.retry_after = relieved, None
-        answers = yes(server, digits(n), retries=12)
-    assert [a.yes for a in answers] == pytest.approx([believed(q) for q in digits(n)])
-    struggling, later = server.flying[60:240], server.flying[-100:]
-    assert np.mean(struggling) < 9
-    assert max(later) > 9
-    assert len(server.questions) < 1.4 * n
+@pytest.mark.parametrize("retry_after", ["0.05", None])
+def test_an_overloaded_server_answers_everything_in_the_end(retry_after):
+    questions = digits(200)
+    with FakeServer(latency=0.01, capacity=6) as server:
+        server.retry_after = retry_after
+        answers = yes(server, questions, concurrency=16, retries=30)
+    assert [a.yes for a in answers] == pytest.approx([believed(q) for q in questions])
+    assert server.peak <= 16
 
 
 @pytest.mark.parametrize("header", ["0.4", "date"])
@@ -239,7 +224,7 @@ def free_port() -> int:
 
 def test_where_no_server_is_the_rest_is_not_even_tried():
     url = f"http://127.0.0.1:{free_port()}/v1"
-    nobody = ServerModel("m", base_url=url, backoff=0.01, retries=2, concurrency=4)
+    nobody = ServerModel("m", base_url=url, retries=1, concurrency=4)
     answers = in_order(nobody.probability_of_yes(digits(3000)), 3000)
     assert all(a.text is None and a.yes is None for a in answers)
     assert sum(a.hopeless for a in answers) >= 2990
@@ -257,7 +242,7 @@ def test_a_host_that_swallows_everything_is_no_server_either():
             one.setblocking(False)
             one.connect_ex(deaf.getsockname())
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-        model = ServerModel("m", base_url=url, timeout=0.2, backoff=0.01, retries=1, concurrency=4)
+        model = ServerModel("m", base_url=url, timeout=0.2, retries=1, concurrency=4)
         answers = in_order(model.probability_of_yes(digits(3000)), 3000)
     assert answers[-1].hopeless and "no server answers" in answers[-1].error
 
@@ -289,22 +274,23 @@ def test_one_bad_image_at_the_front_does_not_end_a_run():
 
 
 def test_failures_between_answers_are_no_sign_of_a_server_that_is_gone():
-    questions = digits(24)
+    questions = digits(12)
     with FakeServer(fault=lambda q, times: "reset" if int(q.prompt.split("?")[0][-1]) % 2 else None) as server:
         answers = yes(server, questions, concurrency=1, retries=1)
     assert [a.yes for a in answers[::2]] == pytest.approx([believed(q) for q in questions[::2]])
     assert all(a.error and not a.hopeless for a in answers[1::2])
-    assert len(server.questions) == 12 + 2 * 12
+    assert len(server.questions) == 6 + 2 * 6
 
 
 def test_closing_the_iterator_ends_what_is_under_way():
     with FakeServer(latency=0.02) as server:
+        before = threading.active_count()
         answers = model(server, concurrency=8).probability_of_yes(digits(2000))
         next(answers)
         server.latency = 30
         time.sleep(0.1)
         answers.close()
-        assert not [t for t in threading.enumerate() if t.name == "symbal-chat"]
+        assert threading.active_count() == before
         assert len(server.questions) < 100
         with pytest.raises(StopIteration):
             next(answers)

@@ -8,18 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_chat import CHATML, save_gemma, save_text
+from tiny_chat import CHATML
 from tiny_models import as_if_downloaded, save_dinov2
 
 from symbal_hf.core.errors import BadData, MissingModel
 from symbal_hf.models.chat.local import LocalModel
 from symbal_hf.models.chat.protocol import Message
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    root = tmp_path_factory.mktemp("chat")
-    return {kind: make(root / kind) for kind, make in (("text", save_text), ("gemma", save_gemma))}
 
 
 def test_a_trained_or_mended_model_has_another_revision(folders, tmp_path):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from symbal_hf.models.chat.pace import Run, Throttle
 from symbal_hf.models.chat.protocol import Message
-from symbal_hf.models.chat.wire import LONGEST_WAIT, Problem, Reply, bare, odds, read, retry_after, turns
+from symbal_hf.models.chat.server import Run
+from symbal_hf.models.chat.wire import Problem, Reply, bare, odds, read, turns
 
 LIGHT = settings(max_examples=150)
 
@@ -69,33 +65,9 @@ def test_an_address_is_shown_without_what_may_be_secret():
     assert bare("http://[::1]:8000/v1") == "http://[::1]:8000/v1"
 
 
-def test_the_gate_halves_once_for_one_trouble_and_opens_by_one_a_round():
-    async def story() -> list[float]:
-        throttle, seen = Throttle(32), []
-        async with throttle as one, throttle as two:
-            one.landed(Problem("busy", ""))
-            two.landed(Problem("broken", ""))  # it was under way then: the same trouble
-            seen.append(throttle.limit)
-        for problem in ("connection", "final", "garbled", "refused", "busy", "busy", "busy", "busy", "busy", "busy"):
-            async with throttle as flight:
-                flight.landed(Problem(problem, ""))
-            seen.append(throttle.limit)
-        for _ in range(600):
-            async with throttle as flight:
-                flight.landed(Reply("1"))
-            seen.append(throttle.limit)
-        return seen
-
-    limits = asyncio.run(story())
-    assert limits[:11] == [16, 8, 8, 8, 8, 4, 2, 1, 1, 1, 1]
-    assert limits[11] == 2
-    assert all(0 < b - a <= 1 for a, b in pairwise(limits[10:400]))
-    assert limits[-1] == max(limits) == 32
-
-
 def test_a_server_that_has_answered_may_fail_more_often_in_a_row_than_one_that_never_did():
     def lasts(answered: bool, cause: str) -> int:
-        run = Run(None, "http://h/v1", most=8, backoff=0.0)
+        run = Run(None, "http://h/v1", concurrency=8)
         if answered:
             run.succeeded()
         for n in range(1, 100):
@@ -106,16 +78,8 @@ def test_a_server_that_has_answered_may_fail_more_often_in_a_row_than_one_that_n
 
     for cause in ("connection", "refused", "busy"):
         assert (lasts(False, cause), lasts(True, cause)) == (3, 8)
-    for cause in ("broken", "garbled", "final"):
+    for cause in ("broken", "final"):
         assert lasts(False, cause) == lasts(True, cause) == 100
-
-
-def test_times_that_servers_name():
-    soon = datetime.now(UTC) + timedelta(seconds=30)
-    assert retry_after(format_datetime(soon, usegmt=True)) == pytest.approx(30, abs=2)
-    assert retry_after(format_datetime(soon - timedelta(hours=1))) == 0
-    assert [retry_after(x) for x in ("7", "1.5", "-3", "1e9", "3600")] == [7, 1.5, 0, LONGEST_WAIT, LONGEST_WAIT]
-    assert [retry_after(x) for x in (None, "", "soon", "nan", "inf", "Mon, 99 Foo")] == [0] * 6
 
 
 JSON = st.recursive(

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from chat_fakes import in_order
 from serving import served
-from tiny_chat import picture, save_llava
+from tiny_chat import picture
 
 from symbal_hf.core.store import Store
 from symbal_hf.models.chat.asking import Ledger, ask
 from symbal_hf.models.chat.local import LocalModel
-from symbal_hf.models.chat.protocol import Message, in_order, strict_digit
+from symbal_hf.models.chat.protocol import Message, strict_digit
 from symbal_hf.models.chat.server import ServerModel
 
 
 @pytest.fixture(scope="module")
-def llava(tmp_path_factory):
+def llava(folders, tmp_path_factory):
     """A tiny LLaVA with random weights, and the address where it is served."""
     pytest.importorskip("uvicorn", reason="the server needs fastapi and uvicorn")
-    folder = tmp_path_factory.mktemp("llava")
-    save_llava(folder / "model")
-    with served(folder / "model", folder / "serve.log") as url:
-        yield folder / "model", url
+    with served(folders["llava"], tmp_path_factory.mktemp("llava") / "serve.log") as url:
+        yield folders["llava"], url
 
 
 QUESTIONS = [

@@ -1,0 +1,131 @@
+"""What a captioner is: the paper's by name, an image as it is shown to one, and which of its answers are captions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.pixels import upright
+from symbal_hf.models.chat.prompting import PromptName
+from symbal_hf.models.chat.protocol import Answer
+
+if TYPE_CHECKING:
+    from symbal_hf.data.table import Images
+    from symbal_hf.models.parts import Parts
+
+ASKED: PromptName = "describe_image"
+# How answers begin that are no caption; such a one would count as a false statement about the image.
+REFUSAL = re.compile(
+    r"(?:i['’]?m|i am) (?:(?:very|really|so) )?(?:sorry|afraid|unable|not able)\b"
+    r"|(?:sorry|unfortunately),? (?:but )?(?:i\b|there is no image|no image)"
+    r"|i (?:cannot|can['’]t|can not|could not|couldn['’]t) (?:actually )?(?:access|analy[sz]e|answer|assist|caption|"
+    r"comply|describe|discuss|fulfil|generate|help|identify|open|process|provide|see|view)"
+    r"|as an? (?:ai|language model|artificial)\b"
+    r"|(?:there is |there['’]s )?no image (?:was |is |has been )?(?:attached|given|provided|uploaded)"
+    r"|please (?:attach|provide|share|upload)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class PublishedCaptioner:
+    """What a captioner of the Hub needs.
+
+    Attributes:
+        name: Hub id.
+        gpu_gb: GB of GPU memory with room to work, in bfloat16.
+        disk_gb: GB of the download.
+        licence: and "gated" where one has to ask.
+        image_tokens: of a 640 x 480 photo, as its processor cuts it up.
+    """
+
+    name: str
+    gpu_gb: float
+    disk_gb: float
+    licence: str
+    image_tokens: int
+
+
+CAPTIONERS = {
+    "llava-1.5-7b": PublishedCaptioner("llava-hf/llava-1.5-7b-hf", 16, 14.1, "Llama 2", 576),
+    "llava-1.5-13b": PublishedCaptioner("llava-hf/llava-1.5-13b-hf", 29, 26, "Llama 2", 576),
+    "llava-onevision-7b": PublishedCaptioner("llava-hf/llava-onevision-qwen2-7b-ov-hf", 22, 15, "Apache-2.0", 2929),
+    "aya-vision-8b": PublishedCaptioner("CohereLabs/aya-vision-8b", 20, 17.3, "CC-BY-NC-4.0, gated", 2212),
+}
+
+
+def captioner_spec(model: str) -> str:
+    """The spec of a captioner that may be given by name.
+
+    Raises:
+        BadData: neither a name nor a spec.
+    """
+    if model in CAPTIONERS:
+        return f"hf:{CAPTIONERS[model].name}"
+    if not model.startswith(("hf:", "openai:")):
+        raise BadData(
+            f"model={model!r}; give hf:MODEL[@revision], openai:http://HOST:PORT/v1#MODEL, or one of "
+            f"{', '.join(CAPTIONERS)}."
+        )
+    return model
+
+
+class Upright:
+    """Images as every reader sees them alike; `bad` has the rows that could not be read, with reasons."""
+
+    def __init__(self, images: Images) -> None:
+        self.bad: dict[int, str] = {}
+        self._images = images
+
+    def encoded(self, row: int) -> bytes:
+        """The file's bytes, or a PNG of its pixels.
+
+        Raises:
+            ValueError: an image that cannot be read.
+        """
+        try:
+            return upright(self._images.encoded(row))
+        except (OSError, SyntaxError, ValueError) as error:
+            self.bad[row] = str(error).rstrip(".")
+            raise ValueError(self.bad[row]) from error
+
+
+def captions_of(
+    parts: Parts,
+    spec: str,
+    images: Upright,
+    n: int,
+    *,
+    prompt: PromptName = ASKED,
+    max_tokens: int = 256,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> list[Answer]:
+    """A caption of each of the N images, or why there is none: an empty answer or a refusal is no caption.
+
+    Args:
+        parts: with the model `spec`.
+        prompt: what the model is asked; a captioner that takes no words is asked nothing.
+        max_tokens: of a caption, at least 1.
+        temperature: 0 for the likeliest caption; what is drawn above depends on `seed`.
+
+    Raises:
+        ChatFailed: the model answers nothing.
+    """
+    decoding: dict[str, Any] = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    answers = parts.ask(spec, prompt, [{}] * n, images=images, rows=range(n), kind="text", **decoding)
+    return [_as_caption(answer) for answer in answers]
+
+
+def _as_caption(answer: Answer) -> Answer:
+    """The caption in an answer, or why it holds none."""
+    if answer.text is None:
+        return answer
+    text = answer.text.strip()
+    if not any(c.isalnum() for c in text):
+        return Answer(error="the model wrote nothing.")
+    if REFUSAL.match(text):
+        return Answer(error=f"the model refused: {text[:60]!r}{'...' * (len(text) > 60)}")
+    return Answer(text=text)
