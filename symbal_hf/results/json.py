@@ -87,9 +87,9 @@ def _value(hint: Any, data: Any, path: str) -> Any:
         return {key: _value(inner[1], item, f"{path}[{key!r}]") for key, item in data.items()}
     if kind is Path and isinstance(data, str):
         return Path(data)
-    if isinstance(kind, type) and isinstance(data, (int, float) if kind is float else kind):
-        if kind is bool or not isinstance(data, bool):
-            return data
+    plain = (int, float) if kind is float else kind
+    if isinstance(kind, type) and isinstance(data, plain) and (kind is bool or not isinstance(data, bool)):
+        return data
     wanted = f"one of {', '.join(map(repr, inner))}" if kind is Literal else getattr(kind, "__name__", str(kind))
     raise BadData(f"{path} is {_shown(data)}; it must be {wanted}.")
 

@@ -67,10 +67,10 @@ def test_a_lacking_field_and_a_cut_file_are_named_too(tmp_path: Path) -> None:
     data = json.loads(text)
     del data["counts"]
     (tmp_path / "findings.json").write_text(json.dumps(data), "utf-8")
-    with pytest.raises(BadData, match="findings.json: counts is lacking"):
+    with pytest.raises(BadData, match=r"findings\.json: counts is lacking"):
         load_result(tmp_path)
     (tmp_path / "findings.json").write_text(text[: len(text) // 2], "utf-8")
-    with pytest.raises(BadData, match="findings.json is no JSON file"):
+    with pytest.raises(BadData, match=r"findings\.json is no JSON file"):
         load_result(tmp_path)
 
 
@@ -118,5 +118,5 @@ def _plain(value):
 def test_no_validation_is_none_and_a_broken_one_is_named(tmp_path: Path) -> None:
     assert load_validation(tmp_path) is None
     (tmp_path / "validation.json").write_text('{"detector": "objects"}', "utf-8")
-    with pytest.raises(BadData, match="validation.json: scorer is lacking"):
+    with pytest.raises(BadData, match=r"validation\.json: scorer is lacking"):
         load_validation(tmp_path)
