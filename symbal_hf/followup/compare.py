@@ -20,8 +20,7 @@ from symbal_hf.matching.judge import NameJudge, Remembering, Verdicts, load_judg
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.comparison import Change, Compared, Comparison, Difference, Side
 from symbal_hf.results.findings import AuditResult, Finding, load_result
-from symbal_hf.stats.contingency import corrected
-from symbal_hf.stats.differences import difference_interval, fisher_two_sided, mcnemar, paired_interval
+from symbal_hf.stats.contingency import corrected, difference_interval, fisher_two_sided, mcnemar, paired_interval
 
 if TYPE_CHECKING:
     from symbal_hf.models.chat.protocol import ChatModel

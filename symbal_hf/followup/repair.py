@@ -213,8 +213,7 @@ def _rewrites(
     from functools import partial
 
     from symbal_hf.core.store import Store
-    from symbal_hf.followup.rewrite import named_by, rewritten
-    from symbal_hf.followup.rewrite_check import check_rewrites
+    from symbal_hf.followup.rewrite import check_rewrites, named_by, rewritten
     from symbal_hf.models.chat.asking import Ledger
     from symbal_hf.models.chat.prompting import Prompts
     from symbal_hf.models.parts import load_chat

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
-from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of, load_detector
+from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of
 from symbal_hf.followup.human_labels import (
     agreement_with,
     read_labels,
@@ -24,6 +24,7 @@ from symbal_hf.followup.human_labels import (
     template_rows,
     write_template,
 )
+from symbal_hf.followup.load_detector import load_detector
 from symbal_hf.followup.second_look import Look, judge_references, look_again
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, load_result

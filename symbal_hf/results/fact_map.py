@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,3 @@ class FactMap:
     encoder: str
     projection: str
     seed: int
-
-
-def read_fact_map(data: Mapping[str, Any] | None) -> FactMap | None:
-    """The map that `dataclasses.asdict` made `data` of; None where there was none."""
-    if data is None:
-        return None
-    kept = {name: value for name, value in data.items() if name not in ("points", "clusters")}
-    return FactMap(
-        points=tuple(MapPoint(**point) for point in data["points"]),
-        clusters=tuple(MapCluster(**cluster) for cluster in data["clusters"]),
-        **kept,
-    )

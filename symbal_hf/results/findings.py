@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from symbal_hf.core.files import write_whole
-from symbal_hf.results.fact_map import FactMap, read_fact_map
+from symbal_hf.results.fact_map import FactMap
+from symbal_hf.results.json import load_json
 
 Verdict = Literal["systematic", "none"]
 CSV_COLUMNS = (
@@ -182,31 +182,9 @@ def load_result(folder: str | Path) -> AuditResult:
 
     Raises:
         FileNotFoundError: no findings.json in `folder`.
+        BadData: the file is broken; its first broken field is named.
     """
     path = Path(folder) / "findings.json"
     if not path.is_file():
         raise FileNotFoundError(f"no findings.json in {folder}; run `symbal audit SOURCE --out {folder}` first.")
-    data = json.loads(path.read_text("utf-8"))
-    return AuditResult(
-        verdict=data["verdict"],
-        findings=_findings(data["findings"]),
-        suspects=_findings(data["suspects"]),
-        counts=data["counts"],
-        skipped=tuple(Skipped(**s) for s in data["skipped"]),
-        provenance=data["provenance"],
-        why_none=data["why_none"],
-        asked=_findings(data.get("asked", ())),
-        fact_map=read_fact_map(data.get("fact_map")),
-    )
-
-
-def _findings(rows: Sequence[dict[str, Any]]) -> tuple[Finding, ...]:
-    out = []
-    for row in rows:
-        kept = {k: v for k, v in row.items() if k not in ("error_rate_with", "error_rate_without")}
-        for name in ("textual_error_candidates", "visual_feature_candidates"):
-            kept[name] = tuple(kept[name])
-        kept["affected"] = tuple(Affected(**{**a, "sentences": tuple(a["sentences"])}) for a in kept["affected"])
-        kept["examples"] = tuple(Example(**e) for e in kept["examples"])
-        out.append(Finding(**kept))
-    return tuple(out)
+    return load_json(AuditResult, path)

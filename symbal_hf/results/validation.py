@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.files import write_whole
+from symbal_hf.results.json import load_json
 
 FILE = "validation.json"
 
@@ -119,15 +120,10 @@ class Validation:
 
 
 def load_validation(folder: str | Path) -> Validation | None:
-    """Read the validation.json of an audit's folder; None where there is none."""
+    """Read the validation.json of an audit's folder; None where there is none.
+
+    Raises:
+        BadData: the file is broken; its first broken field is named.
+    """
     path = Path(folder) / FILE
-    if not path.is_file():
-        return None
-    data = json.loads(path.read_text("utf-8"))
-    findings = []
-    for row in data.pop("findings"):
-        kept = {k: v for k, v in row.items() if k not in ("error_rate_with", "error_rate_without")}
-        kept["human"] = HumanAgreement(**kept["human"]) if kept["human"] else None
-        kept["boxes"] = {row_id: tuple(Box(**box) for box in boxes) for row_id, boxes in kept["boxes"].items()}
-        findings.append(Validated(**kept))
-    return Validation(findings=tuple(findings), **data)
+    return load_json(Validation, path) if path.is_file() else None

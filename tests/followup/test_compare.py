@@ -19,7 +19,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.data.table import load_data
 from symbal_hf.results.comparison import CHANGES
 from symbal_hf.results.findings import load_result
-from symbal_hf.stats.differences import difference_interval, fisher_two_sided, mcnemar, paired_interval
+from symbal_hf.stats.contingency import difference_interval, fisher_two_sided, mcnemar, paired_interval
 
 LIGHT = settings(max_examples=200)
 SHARE = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

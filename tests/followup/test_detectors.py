@@ -12,7 +12,8 @@ from torchvision.ops import box_iou, clip_boxes_to_image
 from symbal_hf.core.errors import BadData, MissingModel
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import load_data
-from symbal_hf.followup.detectors import FunctionDetector, ObjectsDetector, load_detector
+from symbal_hf.followup.detectors import FunctionDetector, ObjectsDetector
+from symbal_hf.followup.load_detector import load_detector
 from symbal_hf.followup.open_vocabulary import OpenVocabulary, load_open_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 

@@ -16,8 +16,7 @@ from benchmark_builder.bases.open_bases import scenes_base
 from symbal_hf.core.errors import BadData, ChatFailed
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import load_data
-from symbal_hf.followup.rewrite import named_by
-from symbal_hf.followup.rewrite_check import check_rewrites
+from symbal_hf.followup.rewrite import check_rewrites, named_by
 from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.chat.protocol import Answer
 from symbal_hf.results.findings import Affected
