@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from symbal_hf.core.errors import BadData
 
 if TYPE_CHECKING:
-    from symbal_hf.matching.judge import NameJudge, State, Verdicts
+    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
     from symbal_hf.models.chat.protocol import ChatModel
 
 NAMES = ("textual_error", "visual_feature")
@@ -56,7 +56,7 @@ def acc_at_k(
         references: one mapping a setting, in the same order: the true "textual_error" and "visual_feature", and any of
             the strata; rows of the benchmark's settings table are taken as they are.
         judge: decides whether an (answer, truth) pair names the same thing: anything that
-            `symbal_hf.matching.judge.load_judge`
+            `symbal_hf.matching.load.load_judge`
             takes, such as "exact", "lite" or a function from pairs to True, False or None (cannot tell). Each
             different pair is put to it once, and no name behind the largest k.
         k: one or several whole numbers of at least 1.
@@ -81,7 +81,7 @@ def acc_at_k(
         BadData: nothing to score, lists of different lengths, a row of another shape, a bad option, no such
             judge, or one that does not answer pair by pair.
     """
-    from symbal_hf.matching.judge import load_judge
+    from symbal_hf.matching.load import load_judge
 
     ks = _ks(k)
     for option, number in (("resamples", resamples), ("seed", seed)):

@@ -56,7 +56,7 @@ def report(
     Args:
         folders: of results, one a run, all on the same benchmark.
         bench: that benchmark: opened, its folder or Hub id; by default the one that is here or was built last.
-        judge: whether two names mean the same, as `symbal_hf.matching.judge.load_judge` takes it.
+        judge: whether two names mean the same, as `symbal_hf.matching.load.load_judge` takes it.
         k: how many names count, each at least 1; the paper has 1 and 5.
         out: folder for report.md, scores.json, tables (CSV) and figures (PNG and CSV); None writes nothing.
         missing: what a setting that a run lists and did not finish counts as: "wrong", or "left_out" of the shares.
@@ -74,7 +74,8 @@ def report(
         BadData: no folder, one given twice, another benchmark than the runs', a line of another form, or a bad option.
         FileNotFoundError: a folder holds no run.
     """
-    from symbal_hf.matching.judge import Remembering, load_judge
+    from symbal_hf.matching.judge import Remembering
+    from symbal_hf.matching.load import load_judge
 
     if missing not in get_args(Missing):
         raise BadData(f"missing={missing!r}; choose among {', '.join(get_args(Missing))}.")

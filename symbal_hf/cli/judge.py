@@ -13,8 +13,8 @@ from symbal_hf.cli.options import SeedOption
 from symbal_hf.cli.screen import progress, say
 
 if TYPE_CHECKING:
-    from symbal_hf.matching.agreement import Agreement, Pair
-    from symbal_hf.matching.judge import State
+    from symbal_hf.matching.agreement import Agreement, LabelledPair
+    from symbal_hf.matching.protocol import State
 
 judge = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Ask judges of names, and see how far two of them agree."
@@ -125,7 +125,7 @@ def _verdicts(
 ) -> tuple[list[State], dict[str, str]]:
     """What the judge of this spec says, and what it is."""
     from symbal_hf.core.store import Store
-    from symbal_hf.matching.judge import load_judge
+    from symbal_hf.matching.load import load_judge
     from symbal_hf.models.chat.prompting import Prompts
     from symbal_hf.models.encoders.embedding import quiet
 
@@ -141,7 +141,7 @@ def _verdicts(
         opened.close()
 
 
-def _places(pairs: Sequence[Pair], what: str) -> dict[str, list[int]]:
+def _places(pairs: Sequence[LabelledPair], what: str) -> dict[str, list[int]]:
     """Places of pairs by domain or relation, without those that have none."""
     out: dict[str, list[int]] = {}
     for place, pair in enumerate(pairs):
@@ -189,7 +189,7 @@ def _kappa(one: Agreement) -> str:
 
 
 def _write(
-    out: Path, source: str, made: Sequence[dict[str, str]], pairs: Sequence[Pair],
+    out: Path, source: str, made: Sequence[dict[str, str]], pairs: Sequence[LabelledPair],
     states: Sequence[Sequence[State]], whole: Agreement, parts: dict[str, dict[str, Agreement]],
 ) -> None:  # fmt: skip
     import json

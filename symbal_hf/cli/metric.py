@@ -34,7 +34,7 @@ def compute(
     from symbal_hf.bench.acc_at_k import acc_at_k
     from symbal_hf.core.files import write_whole
     from symbal_hf.core.store import Store
-    from symbal_hf.matching.judge import load_judge
+    from symbal_hf.matching.load import load_judge
 
     given, truths, how = paired(_table(predictions), _settings(references))
     asked = load_judge(judge, store=Store(store) if store else None, progress=progress)

@@ -16,7 +16,9 @@ from symbal_hf.core.store import Store
 from symbal_hf.data.again import check_same_rows, reread
 from symbal_hf.data.table import AuditData
 from symbal_hf.followup.remeasure import Remeasured, measure_again
-from symbal_hf.matching.judge import NameJudge, Remembering, Verdicts, load_judge
+from symbal_hf.matching.judge import Remembering
+from symbal_hf.matching.load import load_judge
+from symbal_hf.matching.protocol import NameJudge, Verdicts
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.comparison import Change, Compared, Comparison, Difference, Side
 from symbal_hf.results.findings import AuditResult, Finding, load_result
@@ -64,7 +66,7 @@ def compare(
     Args:
         a: the audit from before, or the folder that it was written to.
         b: the audit from after.
-        match: who says that two names mean one thing; see `symbal_hf.matching.judge.load_judge`.
+        match: who says that two names mean one thing; see `symbal_hf.matching.load.load_judge`.
         measure: read and judge rows again. Without it the audits' own counts are compared, as if their rows were
             different ones, and what one of them has no count for is not measured.
         source_a: where the rows of A lie now, or the rows themselves; `source_b` those of B.

@@ -14,7 +14,7 @@ from symbal_hf.data.again import audited_vocabulary
 from symbal_hf.data.table import AuditData
 from symbal_hf.language.concepts import class_named, find_concepts, own_name
 from symbal_hf.language.facts import split_facts
-from symbal_hf.matching.judge import NameJudge
+from symbal_hf.matching.protocol import NameJudge
 from symbal_hf.models.composition import audited_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, Finding

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.matching.judge import State
+from symbal_hf.matching.protocol import State
 
 RELATIONS = ("equivalent", "modifier", "narrower", "broader", "sibling", "part", "unrelated")
 SAME = RELATIONS[:2]  # of these the names are the same; of the others they are different
@@ -19,7 +19,7 @@ DOMAINS = ("natural", "medical")
 
 
 @dataclass(frozen=True)
-class Pair:
+class LabelledPair:
     """Two names and what a person says of them.
 
     Attributes:
@@ -37,7 +37,7 @@ class Pair:
     domain: str = ""
 
 
-def read_pairs(path: str | Path | None = None) -> list[Pair]:
+def read_pairs(path: str | Path | None = None) -> list[LabelledPair]:
     """Labelled pairs of a table with columns answer, truth, same (1 or 0), and where it has them relation and domain.
 
     Args:
@@ -58,7 +58,7 @@ def read_pairs(path: str | Path | None = None) -> list[Pair]:
     rows, columns, _, name = open_rows(path)
     if lacking := [column for column in ("answer", "truth", "same") if column not in columns]:
         raise BadData(f"{name} has no column {lacking[0]!r}; pairs have answer, truth and same (1 or 0).")
-    out: list[Pair] = []
+    out: list[LabelledPair] = []
     seen: dict[tuple[str, str], int] = {}
     for number, row in enumerate(rows, 1):
         pair = _pair(row, f"{name}, row {number}")
@@ -71,7 +71,7 @@ def read_pairs(path: str | Path | None = None) -> list[Pair]:
     return out
 
 
-def _pair(row: Mapping[str, object], where: str) -> Pair:
+def _pair(row: Mapping[str, object], where: str) -> LabelledPair:
     columns = ("answer", "truth", "same", "relation", "domain")
     value = {column: "" if row.get(column) is None else str(row[column]).strip() for column in columns}
     for column in ("answer", "truth"):
@@ -87,7 +87,7 @@ def _pair(row: Mapping[str, object], where: str) -> Pair:
         raise BadData(f"{where}: domain is {domain!r}; give one of {', '.join(DOMAINS)}.")
     if relation and same != (relation in SAME):
         raise BadData(f"{where}: same is {value['same']} for {relation!r}; it is 1 for {' and '.join(SAME)} only.")
-    return Pair(value["answer"], value["truth"], same, relation, domain)
+    return LabelledPair(value["answer"], value["truth"], same, relation, domain)
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,7 @@ def agreement(
         raise ValueError(f"resamples={resamples} gives no interval; give at least 1.")
     said = [(_said(a), _said(b)) for a, b in zip(one, other, strict=True)]
     both = [(a, b) for a, b in said if a is not None and b is not None]
-    counts = (
-        both.count((True, True)), both.count((True, False)), both.count((False, True)), both.count((False, False))
-    )  # fmt: skip
+    counts = tuple(both.count((a, b)) for a in (True, False) for b in (True, False))
     n, left_out = len(both), len(said) - len(both)
     if not n:
         return Agreement(0, left_out, *counts, None, None, None, None, "no pair is left on which both judges speak")

@@ -21,17 +21,17 @@ threshold comes from.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import Literal
 
 from symbal_hf.core.store import Store
 from symbal_hf.language.phrases import singular
-from symbal_hf.matching.judge import State, normalised
+from symbal_hf.matching.protocol import State, normalised
 from symbal_hf.models.encoders.embedding import Progress, embed_texts, quiet
 
 Why = Literal["blank", "equal", "contradiction", "names", "table", "kind", "embedding"]
@@ -42,6 +42,7 @@ Unit = frozenset[str]
 # that it knows at 0.89 ("wine bottle", "wine glass"), above most that are the same.
 THRESHOLD = 0.8
 SURE = 0.92
+RULES = 1  # counted up by hand whenever the rules answer some pair otherwise; tables and thresholds tell of themselves
 FORM = "a {}"  # names stand in a phrase, as in the captions that MiniLM knows; a bare word scatters more
 
 WORD = re.compile(r"[^\W_]+")
@@ -83,9 +84,7 @@ def packaged_words() -> Words:
     lists: dict[str, frozenset[str]] = {}
     maps: dict[str, dict[str, str]] = {"spelling": {}, "organ": {}}
     attributes: dict[str, tuple[str, str]] = {}
-    for line in packaged("words.txt").splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
+    for line in packaged("words.txt"):
         use, _, listed = line.partition(":")
         kind, _, value = use.partition(" ")
         words = listed.split()
@@ -99,9 +98,10 @@ def packaged_words() -> Words:
 
 
 @lru_cache(maxsize=8)
-def packaged(file: str) -> str:
-    """The text of a file in `judge_data`."""
-    return resources.files("symbal_hf.matching").joinpath(f"judge_data/{file}").read_text("utf-8")
+def packaged(file: str) -> tuple[str, ...]:
+    """The lines of a table in `judge_data`, without blank ones and comments."""
+    text = resources.files("symbal_hf.matching").joinpath(f"judge_data/{file}").read_text("utf-8")
+    return tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,6 @@ class Synonyms:
         self._groups: dict[tuple[str, ...], set[str]] = {}
         self._written: dict[tuple[str, ...], set[str]] = {}
         for number, line in enumerate(lines):
-            if not line.strip() or line.startswith("#"):
-                continue
             for name in line.split(","):
                 if name.strip().endswith("!"):
                     self._written.setdefault(raw_words(name), set()).add(f"#{number}")
@@ -172,59 +170,57 @@ def base_form(word: str) -> str:
 
 def read_name(name: str, table: Synonyms) -> Name:
     """What a name says, by the names of the table and the packaged words."""
-    raw, known = raw_words(name), packaged_words()
+    raw, listed = raw_words(name), packaged_words()
     negated = False
     if raw not in table:
-        negated = any(w in known.negation for w in raw)
-        raw = _turned(_placeless(tuple(w for w in raw if w not in known.negation), table), table)
+        negated = any(w in listed.negation for w in raw)
+        raw = _turned(_placeless(tuple(w for w in raw if w not in listed.negation), table), table)
     units: list[Unit] = []
     words: list[str] = []
     values: dict[str, set[str]] = {}
-    place = 0
-    while place < len(raw):
-        size, groups = table.at(raw, place)
-        word = base_form(raw[place])
-        last = place + max(size, 1) == len(raw)
-        found = known.attributes.get(word)
-        if size < 2 and not last and (found or word in known.description):
-            if found:
-                values.setdefault(found[0], set()).add(found[1])
-            size = 1
+    start = 0
+    while start < len(raw):
+        size, groups = table.at(raw, start)
+        word, end = base_form(raw[start]), start + max(size, 1)
+        attribute = listed.attributes.get(word)
+        if size < 2 and end < len(raw) and (attribute or word in listed.description):
+            if attribute:
+                values.setdefault(attribute[0], set()).add(attribute[1])
         else:
-            size = max(size, 1)
             units.append(groups or frozenset((word,)))
-            words += map(base_form, raw[place : place + size])
-        place += size
-    if len(units) == 2 and words[-1] in known.generic and units[0] <= table.groups:
+            words += map(base_form, raw[start:end])
+        start = end
+    if len(units) == 2 and words[-1] in listed.generic and units[0] <= table.groups:
         # a "pacemaker device" is a pacemaker
         units, words = units[:1], words[:-1]
-    return Name(
-        tuple(units), tuple(words), {k: frozenset(v) for k, v in values.items()}, negated,
-        len(units) == 1 and units[0] <= table.groups,
-    )  # fmt: skip
+    named = len(units) == 1 and units[0] <= table.groups
+    return Name(tuple(units), tuple(words), {k: frozenset(v) for k, v in values.items()}, negated, named)
 
 
 def _placeless(raw: tuple[str, ...], table: Synonyms) -> tuple[str, ...]:
     """Words without where it is: "dog on a couch" is a dog; "mass in the mediastinum" is "mediastinum mass"."""
-    known = packaged_words()
-    for place in range(1, len(raw) - 1):
-        if raw[place] in known.place and not any(
-            start + table.at(raw, start)[0] > place for start in range(place)
-        ):  # "air in the pleural space" is one name
-            where = [w for w in raw[place + 1 :] if known.attributes.get(w, ("",))[0] != "side"]
-            if len(where) == 1 and base_form(where[0]) in known.sites:
-                return (*raw[place + 1 :], *raw[:place])
-            return raw[:place]
+    listed = packaged_words()
+    for index in range(1, len(raw) - 1):
+        if raw[index] in listed.place and not _in_a_name(raw, index, table):
+            where = [w for w in raw[index + 1 :] if listed.attributes.get(w, ("",))[0] != "side"]
+            if len(where) == 1 and base_form(where[0]) in listed.sites:
+                return (*raw[index + 1 :], *raw[:index])
+            return raw[:index]
     return raw
+
+
+def _in_a_name(raw: tuple[str, ...], index: int, table: Synonyms) -> bool:
+    """Whether a name of the table that begins before it holds this word: "air in the pleural space" is one name."""
+    return any(start + table.at(raw, start)[0] > index for start in range(index))
 
 
 def _turned(raw: tuple[str, ...], table: Synonyms) -> tuple[str, ...]:
     """Words without amounts and with "A of B" as "B A"; names of the table stay as they are."""
     while "of" in raw:
-        place = raw.index("of")
-        first, rest = raw[:place], raw[place + 1 :]
-        if any(start + table.at(raw, start)[0] > place for start in range(place)):
-            break  # the table knows a name with "of" in it
+        index = raw.index("of")
+        first, rest = raw[:index], raw[index + 1 :]
+        if _in_a_name(raw, index, table):
+            break
         raw = rest if not first or base_form(first[-1]) in packaged_words().amount else rest + first
     return raw
 
@@ -277,13 +273,17 @@ class LiteJudge:
 
     @cached_property
     def _table(self) -> Synonyms:
-        return Synonyms(packaged("synonyms.txt").splitlines())
+        return Synonyms(packaged("synonyms.txt"))
 
     @cached_property
     def revision(self) -> str:
-        """Changes with rules, table and threshold."""
-        text = Path(__file__).read_text("utf-8") + packaged("synonyms.txt") + packaged("words.txt")
-        return f"{hashlib.sha256(text.encode()).hexdigest()[:8]}-{self.threshold:g}"
+        """Eight hex digits of what decides its answers, and the threshold: equal ones answer alike.
+
+        Until version 0.1 the digits were of a source file; submissions with such a revision are read as before, and
+        their verdicts are those of another judge.
+        """
+        decides = [RULES, SURE, FORM, GREEK, sorted(ARTICLES), packaged("synonyms.txt"), packaged("words.txt")]
+        return f"{hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:8]}-{self.threshold:g}"
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[State]:
         """For each (answer, truth) "same" or "different"; a blank name names nothing, and is the same as no other.
@@ -296,8 +296,8 @@ class LiteJudge:
     def explain(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[bool, Why]]:
         """For each pair whether it is the same, and what said so."""
         out: list[tuple[bool, Why]] = []
-        open_places, bars, texts = [], [], []
-        for place, (answer, truth) in enumerate(pairs):
+        undecided, bars, texts = [], [], []
+        for index, (answer, truth) in enumerate(pairs):
             if normalised(answer) and normalised(answer) == normalised(truth):
                 out.append((True, "equal"))
                 continue
@@ -305,7 +305,7 @@ class LiteJudge:
             same, why = compare(one, other)
             out.append((bool(same), why))
             if same is None:
-                open_places.append(place)
+                undecided.append(index)
                 bars.append(bar(one, other, self.threshold))
                 texts.append((FORM.format(" ".join(one.words)), FORM.format(" ".join(other.words))))
         if texts and self.threshold <= 1:
@@ -314,6 +314,6 @@ class LiteJudge:
             flat = [text for pair in texts for text in pair]
             vectors = embed_texts(flat, MiniLM(), store=self.store, progress=self.progress)
             near = (vectors[::2] * vectors[1::2]).sum(1)
-            for place, cosine, least in zip(open_places, near, bars, strict=True):
-                out[place] = (bool(cosine >= least), "embedding")
+            for index, cosine, least in zip(undecided, near, bars, strict=True):
+                out[index] = (bool(cosine >= least), "embedding")
         return out

@@ -119,7 +119,7 @@ def test_what_is_undecided_is_said(tmp_path, monkeypatch):
             return ["unparsed" if answer == "tap" else "same" if answer == truth else "different"
                     for answer, truth in pairs]  # fmt: skip
 
-    monkeypatch.setattr("symbal_hf.matching.judge.load_judge", lambda judge, **options: Unsure())
+    monkeypatch.setattr("symbal_hf.matching.load.load_judge", lambda judge, **options: Unsure())
     row = {"textual_error": ["tap"], "visual_feature": ["toilet"]}
     text = symbal("compute", write(tmp_path / "p.jsonl", [row]), write(tmp_path / "r.jsonl", TRUTH[:1]))
     assert "undecided at 5: 1, for the judge could not tell; Acc@5 is at most 1.000" in text

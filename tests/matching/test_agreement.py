@@ -189,7 +189,7 @@ def test_the_command_counts_what_a_model_did_not_say(tmp_path, monkeypatch):
 
         def generate(self, *_, **__): ...
 
-    monkeypatch.setattr("symbal_hf.models.parts.load_chat", Moody)
+    monkeypatch.setattr("symbal_hf.matching.load.load_chat", Moody)
     path = tmp_path / "pairs.csv"
     path.write_text("answer,truth,same\ncat,dog,0\nsofa,couch,1\ncow,owl,0\n")
     options = ("--store", tmp_path / "s.sqlite")

@@ -28,7 +28,7 @@ from symbal_hf.huggingface.publish import check_repo, sending
 
 if TYPE_CHECKING:
     from symbal_hf.core.store import Store
-    from symbal_hf.matching.judge import NameJudge, State, Verdicts
+    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
     from symbal_hf.models.chat.protocol import ChatModel
 
 OFFLINE = ("exact", "lite")
@@ -132,7 +132,7 @@ def validate(
 
 def _judge_for(told: Mapping[str, str], judge: Any, store: Store | None) -> tuple[NameJudge | None, list[str]]:
     """Who judges the names of a submission again, or nobody, and why."""
-    from symbal_hf.matching.judge import load_judge
+    from symbal_hf.matching.load import load_judge
 
     if judge is not None:
         return load_judge(judge, store=store), []
@@ -197,7 +197,8 @@ def submit(
     Raises:
         BadData: results that are not whole, a repo or benchmark without a name, or the Hub does not take it.
     """
-    from symbal_hf.matching.judge import Remembering, load_judge
+    from symbal_hf.matching.judge import Remembering
+    from symbal_hf.matching.load import load_judge
 
     check_repo(repo)
     if benchmark_id is None and isinstance(bench, str) and not Path(bench).is_dir():

@@ -12,7 +12,7 @@ from symbal_hf.bench.settings import Bench
 from symbal_hf.core.errors import MissingModel
 
 if TYPE_CHECKING:
-    from symbal_hf.matching.judge import State
+    from symbal_hf.matching.protocol import State
 
 Pairs = dict[tuple[str, str], "State"]
 

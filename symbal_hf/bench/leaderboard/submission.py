@@ -19,7 +19,7 @@ from symbal_hf.core.errors import BadData
 
 if TYPE_CHECKING:
     from symbal_hf.core.store import Store
-    from symbal_hf.matching.judge import NameJudge, State, Verdicts
+    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
     from symbal_hf.models.chat.protocol import ChatModel
 
 VERSION = 1
@@ -135,7 +135,7 @@ def build_submission(
         results_folder: of a finished run over all settings of each of its tasks.
         bench: the benchmark that was run: opened, or its folder or Hub id.
         name: of the system, at most 100 characters.
-        judge: decides which names are right: anything that `symbal_hf.matching.judge.load_judge` takes.
+        judge: decides which names are right: anything that `symbal_hf.matching.load.load_judge` takes.
         url: where to read about the system.
         benchmark_id: of the benchmark on the Hub.
         store: where the judge's answers are kept; the user's own by default.
@@ -147,7 +147,8 @@ def build_submission(
     Raises:
         BadData: an unfinished run, one of another benchmark, or a name or address that cannot be shown.
     """
-    from symbal_hf.matching.judge import Remembering, load_judge
+    from symbal_hf.matching.judge import Remembering
+    from symbal_hf.matching.load import load_judge
 
     _check_names(name, url)
     folder, bench = Path(results_folder), opened(bench)

@@ -28,7 +28,7 @@ Args:
     resamples, seed: of the bootstrap behind the 95 % intervals; 1000 and 0.
     store: file that keeps what a language model answered.
     prompts, concurrency, device, dtype, device_map: of a language model as judge; see
-    `symbal_hf.matching.judge.load_judge`.
+    `symbal_hf.matching.load.load_judge`.
 Returns:
     acc@K (both), textual_error_acc@K, visual_feature_acc@K in [0, 1], each with acc@K_interval, undecided@K and
     acc@K_if_undecided_right; n, by (the same for each stratum), judge, judgements, unparsed, failed.
@@ -99,7 +99,7 @@ class SymbalAccAtK(evaluate.Metric):
         device_map: str | None = None,
     ) -> dict[str, Any]:
         from symbal_hf.core.store import Store
-        from symbal_hf.matching.judge import load_judge
+        from symbal_hf.matching.load import load_judge
 
         asked = load_judge(
             judge, store=Store(store) if isinstance(store, (str, Path)) else store, prompts=prompts,
