@@ -17,7 +17,7 @@ from symbal_hf.auditing.effect import check_effect
 from symbal_hf.auditing.evidence import Evidence, gather
 from symbal_hf.auditing.two_stages import two_stages
 from symbal_hf.auditing.verdict import conclude
-from symbal_hf.core.options import AUDIT, Method, take, values_of
+from symbal_hf.core.options import AUDIT, Gates, Method, names_of, take, values_of
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import fingerprint
 from symbal_hf.data.table import AuditData, load_data, load_vocabulary
@@ -84,18 +84,16 @@ def audit(
     always = [name for pair in asked for name in pair]
     data = source if isinstance(source, AuditData) else load_data(source, seed=chance.seed, **values_of(reading))
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
-    rows_sha256 = fingerprint(data)
     parts = Parts(
         composition,
         store or Store(),
-        prompts=Prompts(None if asking.prompts is None else Path(asking.prompts)),
+        prompts=Prompts(asking.prompts and Path(asking.prompts)),
         objects=objects,
         concurrency=asking.concurrency,
         members=summing.members,
         strategy="auto",
         progress=progress,
-        **values_of(placing),
-        **values_of(processes),
+        **values_of(placing, processes),
     )
     parts.settle(data)
     check_effect(parts.composition, data, method, groups)
@@ -106,26 +104,37 @@ def audit(
     else:
         evidence, ranked = two_stages(evidence, parts, seed=chance.seed)
     result = conclude(evidence, ranked, **values_of(gates))
-    provenance = {
+    settings = {
+        "preset": preset,
+        "method": method,
+        "vocabulary": vocabulary,
+        "classes": None if words is None else len(words),
+    }
+    provenance = _provenance(data, parts, evidence, {**settings, "pairs": asked}, reading, gates, chance)
+    return replace(result, asked=measured, provenance=provenance)
+
+
+def _provenance(
+    data: AuditData, parts: Parts, evidence: Evidence, settings: Mapping[str, Any], *groups: Any
+) -> dict[str, Any]:
+    """What an audit was made with, so that it can be made again."""
+    preset, vocabulary, options = settings["preset"], settings["vocabulary"], values_of(*groups)
+    named = ("seed", *names_of(Gates), "limit", "sample", "on_bad_row")
+    return {
         "symbal_hf": version("symbal-hf"),
         "python": platform.python_version(),
         "preset": preset.name if isinstance(preset, Preset) else str(preset),
-        "method": method,
+        "method": settings["method"],
         "scorer": evidence.beliefs.scorer,
         "source": data.source,
-        "seed": chance.seed,
-        **values_of(gates),
-        "limit": reading.limit,
-        "sample": reading.sample,
-        "on_bad_row": reading.on_bad_row,
+        **{name: options[name] for name in named},
         "models": parts.provenance(),
         "read": data.read,
-        "rows_sha256": rows_sha256,
+        "rows_sha256": fingerprint(data),
         "vocabulary": str(Path(vocabulary).absolute()) if isinstance(vocabulary, (str, Path)) else None,
-        "classes": None if words is None else len(words),
-        "pairs": [list(pair) for pair in asked],
+        "classes": settings["classes"],
+        "pairs": [list(pair) for pair in settings["pairs"]],
     }
-    return replace(result, asked=measured, provenance=provenance)
 
 
 def association_pairs(evidence: Evidence, *, most_errors: int = MOST_ERRORS) -> list[Pair]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.bench.acc_at_k import COLUMNS, VARIANTS
-from symbal_hf.bench.built import find_benchmark
 from symbal_hf.core.errors import BadData
+from symbal_hf.data.benchmarks import find_benchmark
 from symbal_hf.data.table import AuditData, Images
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {

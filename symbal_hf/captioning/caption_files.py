@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
+from symbal_hf.data.origin import about, provenance_of
 
 if TYPE_CHECKING:
     from symbal_hf.data.table import Images
@@ -19,30 +20,6 @@ KINDS = (".jsonl", ".parquet")
 # What two runs must share for the second to complete the file of the first; limit and sample may differ.
 SAME = ("model", "revision", "settings", "prompt", "max_tokens", "temperature", "seed", "source")
 ROWS = 100  # of one row group, so that a viewer need not hold more images
-
-
-def about(out: Path) -> Path:
-    """The file beside `out` that tells how it was made."""
-    return out.with_name(f"{out.name}.meta.json")
-
-
-def told(out: Path) -> dict[str, Any] | None:
-    """What the file beside `out` tells, or None where there is none or one of somebody else's."""
-    try:
-        found = json.loads(about(out).read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get("sha256"), list) else None
-
-
-def image_root_of(out: Path) -> Path | None:
-    """The folder of the images that the rows of `out` name, where it is not the file's own.
-
-    It counts only while the file lies where it was written: one that came from elsewhere must not name folders here.
-    """
-    found = told(out) if about(out).is_file() else None
-    root = found.get("image_root") if found is not None and found.get("path") == str(out.resolve()) else None
-    return Path(root) if isinstance(root, str) and Path(root).is_dir() else None
 
 
 def image_names(images: Images, out: Path, source: str) -> tuple[list[str | None], Path | None]:
@@ -89,7 +66,7 @@ def check_out(out: Path, made: Mapping[str, Any], ids: Sequence[str]) -> list[st
     if not out.exists():
         return []
     other = "; name another --out, or remove it."
-    if not out.is_file() or (before := told(out)) is None:
+    if not out.is_file() or (before := provenance_of(out)) is None:
         raise BadData(f"{out} is there already and was not written by `symbal caption`{other}")
     digest = _digest(out)
     if digest not in before["sha256"]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from symbal_hf.captioning.caption_files import about, image_root_of
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.columns import CAPTIONS, IDS, IMAGES, PICTURES, TABLES, SourceFormat
 from symbal_hf.data.formats.conversations import sidecars
 from symbal_hf.data.formats.text_tables import captioned, column_names, has_captions, has_images, read_table, sharded
+from symbal_hf.data.origin import about, image_root_of
 
 __all__ = ["CAPTIONS", "IDS", "IMAGES", "PICTURES", "TABLES", "joined", "open_rows"]
 NUMBER = re.compile(r"#\d+$")

@@ -17,8 +17,9 @@ from benchmark_builder.bases.open_bases import scenes_base
 from benchmark_builder.planting.pairs import pairs_for
 from benchmark_builder.writing.build import build
 from benchmark_builder.writing.symbalbench import SymbalBench, SymbalBenchConfig
-from symbal_hf.bench.built import find_benchmark, load_setting
+from symbal_hf.bench.built import load_setting
 from symbal_hf.core.errors import BadData
+from symbal_hf.data.benchmarks import find_benchmark
 
 SYMBAL = Path(sys.executable).with_name("symbal")
 

@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 import symbal_hf
 from benchmark_builder.bases.coco_names import natural_vocabulary
 from benchmark_builder.scenes.draw import OBJECT_NAMES, make_scene
-from symbal_hf.captioning.caption_files import about
 from symbal_hf.cli.app import app
 from symbal_hf.core.errors import BadData, ChatFailed
 from symbal_hf.core.store import Store
+from symbal_hf.data.origin import about
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.captioner import REFUSAL
 from symbal_hf.models.chat.prompting import Prompts

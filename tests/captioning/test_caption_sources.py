@@ -12,11 +12,11 @@ from chat_fakes import essay, picture
 from typer.testing import CliRunner
 
 import symbal_hf
-from symbal_hf.captioning.caption_files import about
 from symbal_hf.cli.app import app
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
 from symbal_hf.data.images_only import load_images
+from symbal_hf.data.origin import about
 from symbal_hf.data.table import load_data
 from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.chat.protocol import Answer
