@@ -92,13 +92,8 @@ def _by_processes(load: _Loader, count: int, device: str) -> Iterator[Part]:
     from torch.utils.data import DataLoader
 
     gpu = device.startswith("cuda")
-    loader: Any = DataLoader(
-        load,  # type: ignore[arg-type]
-        batch_size=None,
-        num_workers=count,
-        collate_fn=_as_it_is,
-        pin_memory=gpu,
-    )
+    data: Any = load
+    loader: Any = DataLoader(data, batch_size=None, num_workers=count, collate_fn=_as_it_is, pin_memory=gpu)
     try:
         for rows, whole, pixels, bad in loader:
             # Copied from pinned memory while the GPU works; arrays stay, since their encoders want them here.
