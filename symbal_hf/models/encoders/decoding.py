@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import DeadRank
 from symbal_hf.data.pixels import decode
+from symbal_hf.models.encoders.base import device_of
 
 if TYPE_CHECKING:
     from symbal_hf.data.table import Images
@@ -23,11 +24,6 @@ Part = tuple[list[int], list[Any], dict[int, str]]
 def cores() -> int:
     """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def device_of(encoder: Any) -> str:
-    """Where an encoder runs; one that does not say so runs on the CPU."""
-    return str(getattr(getattr(encoder, "place", None), "device", "cpu"))
 
 
 def decoded(

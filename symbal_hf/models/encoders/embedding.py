@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -16,24 +16,20 @@ from numpy.typing import NDArray
 from symbal_hf.core.arrays import release, zeros
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
+from symbal_hf.core.progress import Progress as Progress  # handed on
+from symbal_hf.core.progress import quiet as quiet
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import Images
 from symbal_hf.models.encoders import processes
-from symbal_hf.models.encoders.base import ReadsTexts, SeesImages, fitted
+from symbal_hf.models.encoders.base import ReadsTexts, SeesImages, fitted, own_gpu
 from symbal_hf.models.encoders.jobs import Done, Job, Keys, batches_of, keep, keys_of, results, unreadable
 from symbal_hf.models.encoders.lite import LiteVision
 from symbal_hf.models.encoders.processes import World
 
-Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 TEXTS, IMAGES = 512, 32  # to a batch
 Values = tuple[NDArray[Any], dict[int, str]]  # of all rows; row -> why it has none
 ROUND = 4  # batches of each process between two times that several machines send theirs to the store
 CHUNK = 256  # rows that are read or sent at once
-
-
-def quiet(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:
-    """Progress that shows nothing."""
-    return items
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def embed(
     strategy = strategy or ("in_place" if devices == num_nodes == 1 else "auto")
     world = processes.given_world() if strategy != "in_place" else None
     processes.check_world(encoder, devices, num_nodes, strategy, world)
-    gpu = processes.own_gpu(encoder, world.local_rank) if world is not None else None
+    gpu = own_gpu(encoder, world.local_rank) if world is not None else None
     encoder = fitted(encoder, precision=precision, device=gpu, compiled=compiled)
     job = Job(items, encoder, kind, workers, compiled)
     size = batch if batch is not None else (TEXTS if kind == "text" else IMAGES)

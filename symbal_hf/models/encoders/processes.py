@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from symbal_hf.core.errors import BadData, DeadRank
 from symbal_hf.core.store import Store
-from symbal_hf.models.encoders.base import Lazy, fitted
-from symbal_hf.models.encoders.decoding import cores, device_of
+from symbal_hf.models.encoders.base import Lazy, device_of, fitted, own_gpu
+from symbal_hf.models.encoders.decoding import cores
 from symbal_hf.models.encoders.jobs import Job, keep, results
 
 T = TypeVar("T")
@@ -124,15 +124,6 @@ def wait(world: World) -> None:
     """Until every rank has come this far."""
     with _together(world) as dist:
         dist.barrier()
-
-
-def own_gpu(encoder: Any, rank: int) -> str | None:
-    """The GPU of the process `rank` of this machine; None for an encoder on none, or on one that the caller chose."""
-    if not isinstance(encoder, Lazy) or device_of(encoder) != "cuda":
-        return None
-    import torch
-
-    return f"cuda:{rank % max(1, torch.cuda.device_count())}"
 
 
 def check_world(encoder: Any, devices: int, num_nodes: int, strategy: str, world: World | None) -> None:
@@ -283,8 +274,7 @@ def _rank(fabric: Any, sent: _Sent, devices: int, path: Path, counts: Any, error
             torch.set_num_threads(threads)
         store = Store(path)
         counts[rank] = 1
-        gpu = f"cuda:{rank}" if isinstance(job.encoder, Lazy) and device_of(job.encoder).startswith("cuda") else None
-        job = replace(job, encoder=fitted(job.encoder, device=gpu), share=devices)
+        job = replace(job, encoder=fitted(job.encoder, device=own_gpu(job.encoder, rank, chosen=True)), share=devices)
         for done in results(job, range(rank, len(job.batches), devices)):
             keep(store, done, job.kind)
             counts[rank] += 1
