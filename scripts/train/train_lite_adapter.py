@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--weight", type=float, default=10.0, help="of the ImageNet part of the loss")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, help="a file to keep the features in between runs")
-    parser.add_argument("--out", type=Path, default=Path("symbal_hf/weights/lite_adapter.safetensors"))
+    parser.add_argument("--out", type=Path, default=Path("symbal_hf/models/encoders/weights/lite_adapter.safetensors"))
     args = parser.parse_args()
     lightning.seed_everything(args.seed)
     vision, text = LiteVision(), MiniLM()

@@ -292,6 +292,21 @@ def fitted(encoder: Any, *, precision: str = "auto", device: str | None = None, 
     return twins[wanted]
 
 
+def device_of(encoder: Any) -> str:
+    """Where an encoder runs; one that does not say so runs on the CPU."""
+    return str(getattr(getattr(encoder, "place", None), "device", "cpu"))
+
+
+def own_gpu(encoder: Any, rank: int, *, chosen: bool = False) -> str | None:
+    """The GPU of process `rank` of this machine; None for an encoder on none or, unless `chosen`, on a certain one."""
+    device = device_of(encoder)
+    if not isinstance(encoder, Lazy) or not (device.startswith("cuda") if chosen else device == "cuda"):
+        return None
+    import torch
+
+    return f"cuda:{rank % max(1, torch.cuda.device_count())}"
+
+
 def fingerprint(*parts: object) -> str:
     """16 hexadecimal digits of everything that vectors depend on."""
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import DeadRank
 from symbal_hf.data.pixels import decode
+from symbal_hf.models.encoders.base import device_of
 
 if TYPE_CHECKING:
     from symbal_hf.data.table import Images
@@ -23,11 +24,6 @@ Part = tuple[list[int], list[Any], dict[int, str]]
 def cores() -> int:
     """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def device_of(encoder: Any) -> str:
-    """Where an encoder runs; one that does not say so runs on the CPU."""
-    return str(getattr(getattr(encoder, "place", None), "device", "cpu"))
 
 
 def decoded(
@@ -92,13 +88,8 @@ def _by_processes(load: _Loader, count: int, device: str) -> Iterator[Part]:
     from torch.utils.data import DataLoader
 
     gpu = device.startswith("cuda")
-    loader: Any = DataLoader(
-        load,  # type: ignore[arg-type]
-        batch_size=None,
-        num_workers=count,
-        collate_fn=_as_it_is,
-        pin_memory=gpu,
-    )
+    data: Any = load
+    loader: Any = DataLoader(data, batch_size=None, num_workers=count, collate_fn=_as_it_is, pin_memory=gpu)
     try:
         for rows, whole, pixels, bad in loader:
             # Copied from pinned memory while the GPU works; arrays stay, since their encoders want them here.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,45 +16,20 @@ from numpy.typing import NDArray
 from symbal_hf.core.arrays import release, zeros
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
+from symbal_hf.core.progress import Progress as Progress  # handed on
+from symbal_hf.core.progress import quiet as quiet
 from symbal_hf.core.store import Store
-from symbal_hf.models.encoders.base import ReadsTexts, SeesImages, fitted
+from symbal_hf.data.table import Images
+from symbal_hf.models.encoders import processes
+from symbal_hf.models.encoders.base import ReadsTexts, SeesImages, fitted, own_gpu
 from symbal_hf.models.encoders.jobs import Done, Job, Keys, batches_of, keep, keys_of, results, unreadable
 from symbal_hf.models.encoders.lite import LiteVision
-from symbal_hf.models.encoders.processes import (
-    World,
-    agreed,
-    check_world,
-    gathered,
-    given_world,
-    join,
-    launch,
-    own_gpu,
-    wait,
-)
+from symbal_hf.models.encoders.processes import World
 
-if TYPE_CHECKING:
-    from symbal_hf.data.table import Images
-Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 TEXTS, IMAGES = 512, 32  # to a batch
 Values = tuple[NDArray[Any], dict[int, str]]  # of all rows; row -> why it has none
 ROUND = 4  # batches of each process between two times that several machines send theirs to the store
 CHUNK = 256  # rows that are read or sent at once
-
-
-def quiet(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:
-    """Progress that shows nothing."""
-    return items
-
-
-@runtime_checkable
-class Pictures(Protocol):
-    """Encoded pictures by row, such as `symbal_hf.data.table.Images`."""
-
-    def encoded(self, row: int) -> bytes:
-        """The file's bytes; raises OSError or ValueError where there are none."""
-        ...
-
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -90,9 +65,8 @@ def embed(
 ) -> Embedded:
     """Embed texts or images; each different one is computed once, ever, by one of the processes.
 
-    Which items are computed together depends on the items alone. So the values are the same, to the last bit, for any
-    number of processes that run on like devices with the same number of threads, and a run that was stopped leaves
-    exactly what it had not finished to the next, whatever number of processes that has.
+    Which items are computed together depends on the items alone: values are the same, to the last bit, for any number
+    of processes (on like devices, with as many threads), and a run that was stopped leaves the rest to the next.
 
     Under torchrun, `fabric run` or SLURM every process of the world calls this with the same items; each gets all
     results, and the store is that of rank 0. Several machines need no disk in common.
@@ -125,8 +99,8 @@ def embed(
     if len(names) != len(items) or len(set(names)) != len(names):
         raise BadData(f"{len(names)} ids, {len(set(names))} of them different, for {len(items)} items; give one each.")
     strategy = strategy or ("in_place" if devices == num_nodes == 1 else "auto")
-    world = given_world() if strategy != "in_place" else None
-    check_world(encoder, devices, num_nodes, strategy, world)
+    world = processes.given_world() if strategy != "in_place" else None
+    processes.check_world(encoder, devices, num_nodes, strategy, world)
     gpu = own_gpu(encoder, world.local_rank) if world is not None else None
     encoder = fitted(encoder, precision=precision, device=gpu, compiled=compiled)
     job = Job(items, encoder, kind, workers, compiled)
@@ -148,42 +122,40 @@ def _plan(job: Job, store: Store, size: int) -> tuple[Keys, Job]:
 def _run(job: Job, store: Store, size: int, progress: Progress, devices: int, strategy: str) -> Values:
     """All results, after doing what is left; by processes of our own where by several."""
     keys, job = _plan(job, store, size)
-    show, total = _shown(job, progress), len(job.batches)
+    total = len(job.batches)
+    show = partial(_show, progress, job.kind, total)
     if min(devices, total) > 1:
         with store.released():
-            launch(job, min(devices, total), strategy, store.path, lambda done: show(done, total))
+            processes.launch(job, min(devices, total), strategy, store.path, show)
     else:
-        show(_kept(results(job, range(total)), store, job), total)
+        show(_kept(results(job, range(total)), store, job))
     return _collected(job, keys, store)
 
 
 def _run_in(world: World, job: Job, store: Store, size: int, progress: Progress, devices: int, strategy: str) -> Values:
     """All results on each process of a launcher, after doing what is left together."""
-    join(world)
+    processes.join(world)
 
     def plan() -> tuple[Any, ...]:
         keys, planned = _plan(job, store, size)
         return keys, planned.batches, planned.keys, store.path.resolve()
 
-    keys, batches, wanted, path = agreed(plan, world)
+    keys, batches, wanted, path = processes.agreed(plan, world)
     job = replace(job, batches=batches, keys=wanted, share=max(1, world.size // max(1, world.nodes)))
     mine = range(world.rank, len(batches), world.size)
-    show, done = _shown(job, progress if world.rank == 0 else quiet), results(job, mine)
-    if world.nodes == 1:  # all see the store of rank 0
-        store = store if world.rank == 0 else Store(path)
-        show(_kept(done, store, job), len(mine))
-        wait(world)
-        return _collected(job, keys, store)
-    show(_sent(done, store, job, world), len(mine))
-    return _received(job, keys, store, world)
+    show = partial(_show, progress if world.rank == 0 else quiet, job.kind, len(mine))
+    if world.nodes != 1:
+        show(_sent(results(job, mine), store, job, world))
+        return _received(job, keys, store, world)
+    store = store if world.rank == 0 else Store(path)  # which is on this machine
+    show(_kept(results(job, mine), store, job))
+    processes.wait(world)
+    return _collected(job, keys, store)
 
 
-def _shown(job: Job, progress: Progress) -> Callable[[Iterable[Any], int], None]:
-    def show(finished: Iterable[Any], total: int) -> None:
-        for _ in progress(finished, f"{job.kind}s", total) if total else finished:
-            pass
-
-    return show
+def _show(progress: Progress, kind: str, total: int, finished: Iterable[Any]) -> None:
+    for _ in progress(finished, f"{kind}s", total) if total else finished:
+        pass
 
 
 def _kept(done: Iterable[Done], store: Store, job: Job) -> Iterator[Done]:
@@ -197,7 +169,7 @@ def _sent(done: Iterator[Done], store: Store, job: Job, world: World) -> Iterato
     """Results of this process, each when rank 0 has put it, and those of all others, into its store."""
     for _ in range(0, len(job.batches), world.size * ROUND):
         mine = list(islice(done, ROUND))
-        for each in gathered(mine, world):
+        for each in processes.gathered(mine, world):
             keep(store, each, job.kind)
         yield from mine
 
@@ -211,12 +183,12 @@ def _received(job: Job, keys: Keys, store: Store, world: World) -> Values:
         mine.append(values)
         return values.shape, values.dtype, bad
 
-    shape, dtype, bad = agreed(collect, world)
+    shape, dtype, bad = processes.agreed(collect, world)
     values = mine[0] if mine else zeros(shape, dtype, folder=store.path.parent)
     for start in range(0, len(values), CHUNK):
         part = values[start : start + CHUNK]
-        part[:] = agreed(part.copy, world)
-    wait(world)
+        part[:] = processes.agreed(part.copy, world)
+    processes.wait(world)
     return values, bad
 
 
@@ -228,7 +200,6 @@ def _collected(job: Job, keys: Keys, store: Store) -> Values:
         if not rows:
             return np.zeros((0, getattr(job.encoder, "dim", 384)), np.float32), {}
         vectors = store.get(list(position))
-        _check_none_lost(len(position) - len(vectors), store)
         return np.stack([np.frombuffer(vectors[k], np.float32) for k in position])[rows], {}
     lite = isinstance(job.encoder, LiteVision)
     shape, dtype = ((65, 384), np.float16) if lite else ((job.encoder.dim,), np.float32)
@@ -238,7 +209,6 @@ def _collected(job: Job, keys: Keys, store: Store) -> Values:
         vectors = store.get(list(part.values()))
         marks = {k: unreadable(k) for k in part.values() if k not in vectors}
         reasons = store.get(list(marks.values()))
-        _check_none_lost(len(marks) - len(reasons), store)
         for row, k in part.items():
             if k in vectors:
                 values[row] = np.frombuffer(vectors[k], dtype).reshape(shape)
@@ -248,19 +218,11 @@ def _collected(job: Job, keys: Keys, store: Store) -> Values:
     return values, dict(sorted(bad.items()))
 
 
-def _check_none_lost(count: int, store: Store) -> None:
-    if count:
-        raise BadData(
-            f"{count} results are not in {store.path}, where all processes should have put them; see that they share "
-            "its disk and that nothing prunes it meanwhile."
-        )
-
-
 def _kind(items: Sequence[str] | Images, encoder: Any) -> str:
     if isinstance(items, str):
         raise BadData("items is one text; give a list of texts.")
     kind, able = "text", isinstance(encoder, ReadsTexts)
-    if isinstance(items, Pictures):
+    if isinstance(items, Images):
         kind, able = "image", isinstance(encoder, (SeesImages, LiteVision))
     if not able:
         raise BadData(f"{getattr(encoder, 'name', encoder)} encodes no {kind}s; give an encoder that does.")

@@ -31,27 +31,16 @@ class Keys:
 
 @dataclass(frozen=True)
 class Job:
-    """Work that any number of processes can share; it can be sent to them.
+    """Work that any number of processes can share; it can be sent to them."""
 
-    Attributes:
-        items: all texts or images, those that are stored already among them.
-        encoder: what turns them into vectors.
-        kind: "text" or "image".
-        workers: processes that decode images for one that encodes; see `symbal_hf.models.encoders.decoding.decoded`.
-        compiled: backend of `torch.compile`, or None.
-        batches: rows that are encoded together, whoever does it.
-        keys: row -> the content key of each of these rows.
-        share: processes that encode on this machine.
-    """
-
-    items: Sequence[str] | Images
+    items: Sequence[str] | Images  # all of them, those that are stored already among them
     encoder: Any
-    kind: str
-    workers: int | None = None
-    compiled: str | None = None
-    batches: Sequence[Sequence[int]] = ()
-    keys: Mapping[int, bytes] = field(default_factory=dict)
-    share: int = 1
+    kind: str  # "text" or "image"
+    workers: int | None = None  # processes that decode images for one that encodes; see `decoded`
+    compiled: str | None = None  # backend of `torch.compile`
+    batches: Sequence[Sequence[int]] = ()  # rows that are encoded together, whoever does it
+    keys: Mapping[int, bytes] = field(default_factory=dict)  # of each of these rows
+    share: int = 1  # processes that encode on this machine
 
     @property
     def version(self) -> str:
@@ -126,9 +115,8 @@ def results(job: Job, chosen: Sequence[int]) -> Iterator[Done]:
     for rows, given, bad in inputs:
         filled = [*given, *given[-1:] * (shortest - len(given))]
         vectors = encode(filled) if filled else ()
-        if len(vectors) != len(filled):
-            name = getattr(job.encoder, "name", type(job.encoder).__name__)
-            raise ValueError(f"{name} gave {len(vectors)} vectors for {len(filled)} inputs; it must give one for each.")
+        if (count := len(vectors)) != len(filled):
+            raise ValueError(f"{job.encoder.name} gave {count} vectors for {len(filled)} inputs; it must give as many.")
         values = {job.keys[row]: np.ascontiguousarray(v).tobytes() for row, v in zip(rows, vectors, strict=False)}
         yield values, {job.keys[row]: reason for row, reason in bad.items()}
 

@@ -210,6 +210,8 @@ def _load(
         raise ValueError(f"{spec!r} names no {what} encoder; write KIND:MODEL[@REVISION], such as {examples}.")
     if device_map and kind != "transformers":
         raise ValueError(f"device_map={device_map!r} works with 'transformers:MODEL' alone; leave it out for {spec}.")
+    if device_map not in (None, "", "auto", "balanced", "balanced_low_0", "sequential"):
+        check_device(device_map)  # transformers takes a device's name too
     if instruction and kind in ("lite", "open_clip"):
         raise ValueError(f"{spec} reads no instruction; only Qwen3-Embedding does, so leave it out.")
     if kind == "lite":

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from symbal_hf.core.errors import BadData, DeadRank
 from symbal_hf.core.store import Store
-from symbal_hf.models.encoders.base import Lazy, fitted
-from symbal_hf.models.encoders.decoding import cores, device_of
+from symbal_hf.models.encoders.base import Lazy, device_of, fitted, own_gpu
+from symbal_hf.models.encoders.decoding import cores
 from symbal_hf.models.encoders.jobs import Job, keep, results
 
 T = TypeVar("T")
@@ -66,12 +66,12 @@ def join(world: World) -> None:
         return
     from lightning.fabric import Fabric
 
+    each = world.size // world.nodes
     try:
         with _hushed():
             if os.environ.get("LT_CLI_USED") == "1":
                 Fabric()  # it reads what the command was given, and connects at once
             else:
-                each = world.size // world.nodes
                 Fabric(accelerator="cpu", devices=each, num_nodes=world.nodes, strategy="ddp").launch()
     except (RuntimeError, ValueError) as error:
         raise BadData(
@@ -126,46 +126,32 @@ def wait(world: World) -> None:
         dist.barrier()
 
 
-def own_gpu(encoder: Any, rank: int) -> str | None:
-    """The GPU of the process `rank` of this machine; None for an encoder on none, or on one that the caller chose."""
-    if not isinstance(encoder, Lazy) or device_of(encoder) != "cuda":
-        return None
-    import torch
-
-    return f"cuda:{rank % max(1, torch.cuda.device_count())}"
-
-
 def check_world(encoder: Any, devices: int, num_nodes: int, strategy: str, world: World | None) -> None:
     """Raises `BadData` for what cannot be started."""
     device, spread = device_of(encoder), getattr(getattr(encoder, "place", None), "device_map", None)
-    several, size, gpus = devices > 1 and world is None, world.size if world is not None else 0, 0
+    several, size, gpus = devices > 1 and world is None, world.size if world is not None else 0, devices
     if several and device.startswith("cuda"):
         import torch
 
         gpus = torch.cuda.device_count()
-    known = ", ".join(map(repr, STRATEGIES))
-    wrongs = {
-        f"strategy={strategy!r}; give one of {known} (others start a script anew for each process, which a function "
-        "must not).": strategy not in STRATEGIES,
-        f"devices={devices}, num_nodes={num_nodes}; each must be at least 1.": devices < 1 or num_nodes < 1,
-        f"devices={devices} with strategy='in_place', which is one process; leave out one of the two.": (
-            strategy == "in_place" and devices > 1
-        ),
-        f"devices={devices} on num_nodes={num_nodes} are not the {size} processes that the launcher started; leave "
-        "both out under a launcher.": size > 0 and devices * num_nodes not in (1, size),
-        f"num_nodes={num_nodes}: processes on other machines cannot be started from here; start this program on each "
-        "of them with torchrun, `fabric run` or srun.": num_nodes > 1 and world is None,
-        f"device_map={spread!r} spreads one model over all GPUs, which leaves none to devices={devices}; leave out "
-        "one of the two.": several and bool(spread),
-        f"devices={devices} and this machine has {gpus} GPUs; give at most that.": (
-            several and device.startswith("cuda") and devices > gpus
-        ),
-        f"devices={devices} works on CPUs and CUDA GPUs, not on {device!r}; give devices=1.": (
-            several and not device.startswith(("cpu", "cuda"))
-        ),
-    }
-    for sentence in (sentence for sentence, wrong in wrongs.items() if wrong):
-        raise BadData(sentence)
+    known, processes = ", ".join(map(repr, STRATEGIES)), f"devices={devices}, num_nodes={num_nodes}"
+    for wrong, sentence in (
+        (strategy not in STRATEGIES, f"strategy={strategy!r}; give one of {known} (others start a script anew)."),
+        (devices < 1 or num_nodes < 1, f"{processes}; each must be at least 1."),
+        (strategy == "in_place" and devices > 1, f"{processes} with strategy='in_place', which is one process; leave "
+         "out one of the two."),
+        (size > 0 and devices * num_nodes not in (1, size), f"{processes} are not the {size} processes that the "
+         "launcher started; leave both out under a launcher."),
+        (num_nodes > 1 and world is None, f"num_nodes={num_nodes}: processes on other machines cannot be started from "
+         "here; start this program on each of them with torchrun, `fabric run` or srun."),
+        (several and spread, f"device_map={spread!r} spreads one model over all GPUs, which leaves none to "
+         f"devices={devices}; leave out one of the two."),
+        (several and devices > gpus, f"devices={devices} and this machine has {gpus} GPUs; give at most that."),
+        (several and not device.startswith(("cpu", "cuda")), f"devices={devices} works on CPUs and CUDA GPUs, not on "
+         f"{device!r}; give devices=1."),
+    ):  # fmt: skip
+        if wrong:
+            raise BadData(sentence)
 
 
 def how_to_start(encoder: Any, devices: int, strategy: str) -> tuple[str, int | None]:
@@ -243,12 +229,12 @@ def launch(job: Job, devices: int, strategy: str, store: Path, show: Callable[[I
             raised = raised if errors.empty() else pickle.loads(errors.get())
         raise raised from error
     except ProcessExitedException as error:
-        begun = counts[error.error_index] > 0
+        begun, finished = counts[error.error_index] > 0, sum(max(0, count - 1) for count in counts)
         script = "" if begun else " before it began (a script that defines its own encoder needs a __main__ guard)"
         raise DeadRank(
             f"rank {error.error_index} of {devices} was ended by {error.signal_name or f'exit code {error.exit_code}'}"
-            f"{script}, with {_finished(counts)} of {len(job.batches)} batches finished and kept; run the same again, "
-            "with any number of devices, and it goes on from there."
+            f"{script}, with {finished} of {len(job.batches)} batches finished and kept; run the same again, with any "
+            "number of devices, and it goes on from there."
         ) from error
     finally:
         stop.set()
@@ -288,8 +274,7 @@ def _rank(fabric: Any, sent: _Sent, devices: int, path: Path, counts: Any, error
             torch.set_num_threads(threads)
         store = Store(path)
         counts[rank] = 1
-        gpu = f"cuda:{rank}" if isinstance(job.encoder, Lazy) and device_of(job.encoder).startswith("cuda") else None
-        job = replace(job, encoder=fitted(job.encoder, device=gpu), share=devices)
+        job = replace(job, encoder=fitted(job.encoder, device=own_gpu(job.encoder, rank, chosen=True)), share=devices)
         for done in results(job, range(rank, len(job.batches), devices)):
             keep(store, done, job.kind)
             counts[rank] += 1
@@ -300,18 +285,14 @@ def _rank(fabric: Any, sent: _Sent, devices: int, path: Path, counts: Any, error
         raise
 
 
-def _finished(counts: Sequence[int]) -> int:
-    return sum(max(0, count - 1) for count in counts)
-
-
 def _as_finished(counts: Sequence[int], stop: threading.Event) -> Iterator[int]:
     """A number for each finished batch, as it is stored, until `stop`."""
     # Nothing is shown while processes are forked: one of them could inherit the lock of a progress bar, taken.
     while not all(counts) and not stop.wait(LOOK):
         pass
     shown = 0
-    while not stop.wait(LOOK) or shown < _finished(counts):
-        yield from range(shown, shown := _finished(counts))
+    while not stop.wait(LOOK) or shown < sum(counts) - len(counts):
+        yield from range(shown, shown := sum(counts) - len(counts))
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 import tiny_models as tiny
 from tiny_models import TEXTS, encode_images, pictures
 
-from symbal_hf.core.errors import MissingModel
+from symbal_hf.core.errors import BadData, MissingModel
 from symbal_hf.models.encoders.load import load_image_encoder, load_joint_encoder, load_text_encoder
 
 CLOSE = {"rtol": 0, "atol": 2e-5}
@@ -79,13 +81,41 @@ def test_a_model_that_is_not_here_is_named_with_its_remedy(spec, command):
     assert spec.split("@")[0] in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_options_that_are_not_there():
-    with pytest.raises(ValueError, match=r"no dtype 'int8'; available: 'auto', 'float32'"):
-        load_text_encoder("st:a/b", dtype="int8")
-    with pytest.raises(ValueError, match=r"no device 'tpu:9' on this machine; use 'auto' or 'cpu'"):
-        load_text_encoder("st:a/b", device="tpu:9")
-    with pytest.raises(ValueError, match="the lite encoders run on 'cpu'"):
-        load_image_encoder("lite", device="cuda")
+@pytest.mark.parametrize("spec", ["lite", "st:a/b", "transformers:a/b", "open_clip:a/b"])
+@pytest.mark.parametrize("load", [load_text_encoder, load_image_encoder, load_joint_encoder])
+def test_devices_and_numbers_of_no_name_are_refused_whatever_the_encoder(load, spec):
+    for options, sentence in (
+        ({"device": "banana"}, r"no device 'banana'; give 'auto', 'cpu', 'cuda', 'cuda:N', 'mps', 'xpu' or 'xpu:N'\."),
+        ({"device": "cuda:x"}, r"no device 'cuda:x'; give 'auto', 'cpu'"), ({"device": ""}, "no device ''; give"),
+        ({"dtype": "float7"}, r"no dtype 'float7'; available: 'auto', 'float32', 'bfloat16', 'float16'\."),
+    ):  # fmt: skip
+        with pytest.raises(BadData, match=sentence):
+            load(spec, **options)
+
+
+def test_names_of_devices_are_checked_without_a_library():
+    code = (
+        "import sys; from symbal_hf.core.devices import check_device, check_dtype\n"
+        "for name in ('auto', 'cpu', 'mps', 'cuda', 'cuda:11', 'xpu:0'): assert check_device(name) == name\n"
+        "for name in ('auto', 'float32', 'bfloat16', 'float16'): assert check_dtype(name) == name\n"
+        "assert not {'torch', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_device_that_is_not_here_and_what_the_lite_encoders_cannot_take():
+    with pytest.raises(BadData, match=r"no device 'xpu:9' on this machine; use 'auto' or 'cpu'"):
+        load_text_encoder("st:a/b", device="xpu:9")
+    for load in (load_text_encoder, load_image_encoder, load_joint_encoder):
+        encoder = load("lite", device="cpu", dtype="float32")
+        assert load(encoder.name).name == encoder.name and encoder.space == "lite"
+        for options in ({"device": "cuda"}, {"dtype": "float16"}, {"device_map": "auto"}):
+            with pytest.raises(ValueError, match=r"the lite encoders run on 'cpu'|leave it out for lite") as caught:
+                load("lite", **options)
+            assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
+    with pytest.raises(ValueError, match="this one in 'auto' or 'float32'"):
+        load_text_encoder("lite", dtype="bfloat16")
+    assert load_joint_encoder("lite", dtype="float32").vision.bf16 is False
 
 
 @pytest.fixture
