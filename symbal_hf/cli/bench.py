@@ -99,7 +99,7 @@ def build(
     from benchmark_builder.bases.load import read_base
     from benchmark_builder.planting.pairs import pairs_for, read_pairs, read_statistics
     from benchmark_builder.writing.build import build as run_build
-    from symbal_hf.bench.built import remember
+    from symbal_hf.data.benchmarks import remember
 
     found = read_base(
         base, source, name=name, licence=licence, rows=rows, size=size, min_area=min_area, small_objects=small_objects,

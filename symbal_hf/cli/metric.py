@@ -119,7 +119,7 @@ def _table(source: str) -> Rows:
 
 def _settings(source: str) -> Rows:
     """The rows of a table, or of all settings tables of a built benchmark."""
-    from symbal_hf.bench.built import is_built
+    from symbal_hf.data.benchmarks import is_built
 
     folder = Path(source)
     if folder.is_dir() and is_built(folder):

@@ -35,9 +35,9 @@ def estimate(
     tflops: Annotated[float, typer.Option(help="Useful teraflops a second over all GPUs.")] = 400.0,
 ) -> None:
     """Calls, tokens, memory and hours of an audit, or of a run over a whole benchmark; no model is loaded."""
-    from symbal_hf.bench.built import is_built
     from symbal_hf.bench.estimate import sources
     from symbal_hf.bench.settings import open_bench
+    from symbal_hf.data.benchmarks import is_built
     from symbal_hf.data.table import load_data
     from symbal_hf.models.composition import load_preset
     from symbal_hf.models.estimate import estimate as count

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from symbal_hf.bench.built import NAME, built_folder
+from symbal_hf.data.benchmarks import NAME, built_folder
 
 
 def register_names() -> None:
