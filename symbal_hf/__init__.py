@@ -9,8 +9,8 @@ from symbal_hf.huggingface.names import register_names
 
 if TYPE_CHECKING:
     from symbal_hf.auditing.engine import audit
-    from symbal_hf.bench.built import load_setting
     from symbal_hf.bench.metrics import metric
+    from symbal_hf.bench.settings import load_setting
     from symbal_hf.captioning.caption import Captioned, caption
     from symbal_hf.followup.compare import compare
     from symbal_hf.followup.repair import repair
@@ -40,7 +40,7 @@ _HOME = {
     "compare": "followup.compare",
     "draw_fact_map": "report.fact_map",
     "load_result": "results.findings",
-    "load_setting": "bench.built",
+    "load_setting": "bench.settings",
     "metric": "bench.metrics",
     "pipeline": "huggingface.pipelines",
     "repair": "followup.repair",

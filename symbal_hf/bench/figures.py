@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.bench.acc_at_k import UNKNOWN
@@ -16,7 +15,11 @@ from symbal_hf.core.errors import BadData
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FIGURES = ("figure_3", "figure_4", "figure_8")
+TITLES = {
+    "figure_3": "End to end (the paper's Figure 3)",
+    "figure_4": "By strength and by size of v (the paper's Figure 4)",
+    "figure_8": "By sampling category (the paper's Figure 8)",
+}
 STRATA = {"figure_4": ("strength", "feature_size"), "figure_8": ("sampling",)}
 AXES = {
     "accuracy": "",
@@ -118,15 +121,6 @@ def _printed(scores: Mapping[str, Any], shown: set[tuple[str, str]]) -> list[Bar
                 name = PAPER + row["method"]
                 out.append(Bar(*place, "accuracy", f"Acc@{k}", name, k, acc, None, None, None, row["source"]))
     return out
-
-
-def bars_csv(data: Sequence[Bar]) -> str:
-    """The bars as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Bar)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(bar) for bar in data)
-    return text.getvalue()
 
 
 def draw(figure: str, data: Sequence[Bar]) -> bytes:

@@ -11,10 +11,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from symbal_hf.bench.acc_at_k import NAMES, acc_at_k
+from symbal_hf.bench.figures import VARIANTS
 from symbal_hf.bench.published import Stage, best, published, published_domain
-from symbal_hf.bench.results import read_lines, read_manifest
+from symbal_hf.bench.results import CALLS, read_lines, read_manifest, read_run
 from symbal_hf.bench.settings import Bench, Setting, open_bench
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.files import write_whole
 from symbal_hf.models.encoders.embedding import Progress, quiet
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
 Missing = Literal["wrong", "left_out"]
 WITHIN = ("strength", "sampling", "feature_size")  # strata of a domain and a variant
-VARIANTS = ("reference_free", "reference_based")
-CALLS = ("asked", "cached", "failed", "unparsed")
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ def report(
     rows = [pair for run in runs for pair in _rows(run, run.settings, missing)]
     # All at once first, so that a server is kept busy, and so that the counts are of all runs together.
     options: dict[str, Any] = {"judge": once, "k": ks, "seed": seed}
-    whole = acc_at_k(*_columns(rows), **options, strata=(), resamples=0) if rows else {}
-    told = [_told(run, opened, missing, {**options, "strata": WITHIN, "resamples": resamples}) for run in runs]
-    found = {(domain, group["variant"]) for run in told for group in run["groups"] for domain in _published(group)}
+    whole = acc_at_k(*zip(*rows, strict=True), **options, strata=(), resamples=0) if rows else {}
+    scored = [_scored(run, opened, missing, {**options, "strata": WITHIN, "resamples": resamples}) for run in runs]
+    beside = {(published_domain(group["domains"]), group["variant"]) for run in scored for group in run["groups"]}
     listed = [{setting.name for setting in run.settings} for run in runs]
     scores: dict[str, Any] = {
         "benchmark": {
@@ -106,8 +106,8 @@ def report(
         **{key: whole.get(key, 0) for key in ("judgements", "unparsed", "failed")},
         "k": sorted(set(ks)), "missing": missing, "resamples": resamples, "seed": seed,
         "same_settings": all(names == listed[0] for names in listed),
-        "runs": told,
-        "published": [asdict(row) for row in published() if (row.domain, row.variant) in found],
+        "runs": scored,
+        "published": [asdict(row) for row in published() if (row.domain, row.variant) in beside],
     }  # fmt: skip
     scores = json.loads(json.dumps(scores, ensure_ascii=False, allow_nan=False))
     if out is not None:
@@ -123,17 +123,16 @@ def write(scores: Mapping[str, Any], out: Path) -> dict[str, Path]:
     Returns:
         The files, by name.
     """
-    from symbal_hf.bench.figures import FIGURES, bars, bars_csv, draw
+    from symbal_hf.bench.figures import TITLES, bars, draw
     from symbal_hf.bench.tables import TABLES, csv_text, markdown, tables
-    from symbal_hf.core.files import write_whole
 
     contents: dict[str, str | bytes | None] = {"scores.json": json.dumps(scores, ensure_ascii=False, indent=2) + "\n"}
-    made = {table.name: table for table in tables(scores)}
-    contents.update({f"{name}.csv": csv_text(made[name]) if name in made else None for name in TABLES})
+    filled = tables(scores)
+    contents.update({f"{name}.csv": csv_text(filled[name].rows) if name in filled else None for name in TABLES})
     shown = []
-    for figure in FIGURES:
+    for figure in TITLES:
         data = bars(scores, figure)
-        contents[f"{figure}.csv"] = bars_csv(data) if data else None
+        contents[f"{figure}.csv"] = csv_text(map(asdict, data)) if data else None
         contents[f"{figure}.png"] = draw(figure, data) if data else None
         shown += [figure] if data else []
     contents["report.md"] = markdown(scores, figures=shown)
@@ -151,7 +150,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     if not folders:
         raise BadData("no folder of results; give at least one that `symbal bench run` wrote.")
     paths = [folder.resolve() for folder in folders]
-    if twice := [folder for place, folder in enumerate(folders) if paths[place] in paths[:place]]:
+    if twice := [folder for index, folder in enumerate(folders) if paths[index] in paths[:index]]:
         raise BadData(f"{twice[0]} is given twice; give each folder of results once.")
     longest = max(len(path.parts) for path in paths)
     for parts in range(1, longest + 1):
@@ -162,33 +161,27 @@ def _names(folders: Sequence[Path]) -> list[str]:
 
 
 def _read(name: str, folder: Path, bench: Bench) -> _Run:
-    manifest = read_manifest(folder)
-    on = manifest.get("benchmark")
-    if not isinstance(on, Mapping) or not isinstance(on.get("settings"), list):
-        raise BadData(f"{folder}/run.json lists no settings of a benchmark; run `symbal bench run` into a new folder.")
-    if on.get("revision") != bench.revision:
-        raise BadData(
-            f"{folder} was run on a benchmark of revision {on.get('revision')!r}, and {bench.folder} has "
-            f"{bench.revision!r}; give the one that it was run on as benchmark."
-        )
+    manifest = read_run(folder, bench)
+    listed = set(manifest["benchmark"]["settings"])
     known = {setting.name: setting for setting in bench.settings}
-    if unknown := [setting for setting in on["settings"] if setting not in known]:
+    if unknown := sorted(listed - known.keys()):
         raise BadData(f"{folder} lists {unknown[0]!r}, which {bench.folder} lacks; build the benchmark anew.")
     lines, failed = read_lines(folder), read_lines(folder, failed=True)
     for setting, line in lines.items():
-        for part in NAMES:
-            if not isinstance(line.get(part), list) or any(not isinstance(one, str) for one in line[part]):
+        for key in NAMES:
+            if not isinstance(line.get(key), list) or any(not isinstance(name, str) for name in line[key]):
                 raise BadData(
-                    f"{folder}: the line of {setting} has {part} {line.get(part)!r}, which is no list of names; remove "
+                    f"{folder}: the line of {setting} has {key} {line.get(key)!r}, which is no list of names; remove "
                     "the line, and its setting is run again."
                 )
-    listed = set(on["settings"])
     return _Run(
-        name, manifest, tuple(known[setting] for setting in sorted(listed)),
-        {setting: line for setting, line in lines.items() if setting in listed},
-        {setting: " ".join(str(line["error"]).split()) for setting, line in failed.items() if setting in listed},
-        tuple(sorted((lines.keys() | failed.keys()) - listed)),
-    )  # fmt: skip
+        name,
+        manifest,
+        settings=tuple(known[setting] for setting in sorted(listed)),
+        lines={setting: line for setting, line in lines.items() if setting in listed},
+        failed={setting: " ".join(str(line["error"]).split()) for setting, line in failed.items() if setting in listed},
+        unlisted=tuple(sorted((lines.keys() | failed.keys()) - listed)),
+    )
 
 
 def _rows(run: _Run, settings: Iterable[Setting], missing: Missing) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -204,29 +197,20 @@ def _rows(run: _Run, settings: Iterable[Setting], missing: Missing) -> list[tupl
     ]
 
 
-def _columns(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> tuple[list[Any], list[Any]]:
-    return [row for row, _ in rows], [truth for _, truth in rows]
-
-
-def _told(run: _Run, bench: Bench, missing: Missing, options: Mapping[str, Any]) -> dict[str, Any]:
+def _scored(run: _Run, bench: Bench, missing: Missing, options: Mapping[str, Any]) -> dict[str, Any]:
     groups = []
     for variant in VARIANTS:
-        own = [setting for setting in run.settings if setting.variant == variant]
-        domains = sorted({str(setting.row["domain"]) for setting in own})
+        domains = sorted({str(setting.row["domain"]) for setting in run.settings if setting.variant == variant})
         for domain in [*(["all"] if len(domains) > 1 else []), *domains]:
-            settings = [setting for setting in own if domain in ("all", setting.row["domain"])]
-            there = [s for s in bench.settings if s.variant == variant and domain in ("all", s.row["domain"])]
-            groups.append(
-                {
-                    "variant": variant, "domain": domain, "domains": domains if domain == "all" else [domain],
-                    "in_benchmark": len(there), **_group(run, settings, missing, options),
-                }
-            )  # fmt: skip
-    for group in groups:
-        place = published_domain(group["domains"])
-        stages: tuple[Stage, ...] = ("both", "t", "v")
-        rows = {stage: best(place, group["variant"], stage) for stage in stages}
-        group["published"] = {stage: asdict(row) for stage, row in rows.items() if row is not None}
+            listed, there = (
+                [s for s in settings if s.variant == variant and domain in ("all", s.row["domain"])]
+                for settings in (run.settings, bench.settings)
+            )
+            group = {"variant": variant, "domain": domain, "domains": domains if domain == "all" else [domain]}
+            group |= {"in_benchmark": len(there), **_group(run, listed, missing, options)}
+            printed = {stage: best(published_domain(group["domains"]), variant, stage) for stage in get_args(Stage)}
+            group["published"] = {stage: asdict(printed[stage]) for stage in ("both", "t", "v") if printed[stage]}
+            groups.append(group)
     names = [setting.name for setting in run.settings]
     return {
         "name": run.name, "method": run.manifest.get("method"), "options": run.manifest.get("options", {}),
@@ -242,7 +226,7 @@ def _group(run: _Run, settings: Sequence[Setting], missing: Missing, options: Ma
     rows = _rows(run, settings, missing)
     lines = [run.lines[setting.name] for setting in settings if setting.name in run.lines]
     failed = sum(setting.name in run.failed for setting in settings)
-    said = Counter(str(line.get("verdict") or "not said") for line in lines)
+    verdicts = Counter(str(line.get("verdict") or "not said") for line in lines)
     seconds = [float(line["seconds"]) for line in lines if line.get("seconds") is not None]
     calls = Counter[str]()
     for line in lines:
@@ -250,15 +234,10 @@ def _group(run: _Run, settings: Sequence[Setting], missing: Missing, options: Ma
     return {
         "listed": len(settings), "finished": len(lines), "failed": failed,
         "missing": len(settings) - len(lines) - failed,
-        "scores": acc_at_k(*_columns(rows), **options) if rows else None,
-        "verdicts": dict(sorted(said.items())),
+        "scores": acc_at_k(*zip(*rows, strict=True), **options) if rows else None,
+        "verdicts": dict(sorted(verdicts.items())),
         "calls": {key: calls[key] for key in CALLS},
         "seconds": {"median": median(seconds) if seconds else None, "total": round(sum(seconds), 2)},
         "pairs": sum(int(line.get("pairs") or 0) for line in lines),
         "new_pairs": sum(int(line.get("new_pairs") or 0) for line in lines),
     }  # fmt: skip
-
-
-def _published(group: Mapping[str, Any]) -> list[str]:
-    domain = published_domain(group["domains"])
-    return [] if domain is None else [domain]

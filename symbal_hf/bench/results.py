@@ -6,12 +6,16 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 
+if TYPE_CHECKING:
+    from symbal_hf.bench.settings import Bench
+
 MANIFEST = "run.json"
+CALLS = ("asked", "cached", "failed", "unparsed")  # questions to models, as a line counts them
 
 
 @dataclass
@@ -81,6 +85,26 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise BadData(f"{file} is no valid JSON ({error}); remove the folder and run again.") from error
 
 
+def read_run(folder: Path, bench: Bench) -> dict[str, Any]:
+    """The manifest of a run over this benchmark.
+
+    Raises:
+        FileNotFoundError: nothing was run in `folder`.
+        BadData: its manifest is no JSON or names no settings, or it was another benchmark.
+    """
+    manifest = read_manifest(folder)
+    about, method = manifest.get("benchmark"), manifest.get("method")
+    listed = about.get("settings") if isinstance(about, Mapping) else None
+    if not isinstance(about, Mapping) or not isinstance(listed, list) or not listed or not isinstance(method, str):
+        raise BadData(f"{folder} holds no run over a benchmark; run `symbal bench run` into a new folder.")
+    if about.get("revision") != bench.revision:
+        raise BadData(
+            f"{folder} was run on a benchmark of revision {about.get('revision')!r}, and {bench.folder} has "
+            f"{bench.revision!r}; give the one that it was run on as benchmark."
+        )
+    return manifest
+
+
 def read_lines(folder: Path, *, failed: bool = False) -> dict[str, dict[str, Any]]:
     """The line of each setting that was finished, or that failed and was not finished since, by name, in their order.
 
@@ -100,12 +124,12 @@ def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
     *lines, _unfinished = text.split("\n")  # what follows the last newline is still being written
     for number, line in enumerate(lines, 1):
         try:
-            found = json.loads(line)
-            if not isinstance(found, dict) or "name" not in found:
+            row = json.loads(line)
+            if not isinstance(row, dict) or "name" not in row:
                 raise ValueError("no result")
         except ValueError as error:
             raise BadData(f"{path}, line {number}: {error}; remove the line, and its setting is run again.") from error
-        yield found
+        yield row
 
 
 def _check_same(there: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from symbal_hf.bench.acc_at_k import COLUMNS, VARIANTS
+from symbal_hf.bench.acc_at_k import COLUMNS, ENDINGS
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.benchmarks import find_benchmark
 from symbal_hf.data.table import AuditData, Images
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "==": operator.eq, "=": operator.eq,
@@ -56,7 +59,7 @@ class Bench:
 
     folder: Path
     settings: tuple[Setting, ...]
-    _images: dict[str, tuple[dict[str, int], Any] | None] = field(default_factory=dict, repr=False, compare=False)
+    _images: dict[str, tuple[tuple[str, ...], Images] | None] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def revision(self) -> str:
@@ -82,32 +85,31 @@ class Bench:
         ids = tuple(table.column("image_id").to_pylist())
         references = table.column("references").to_pylist() if "references" in table.column_names else None
         return AuditData(
-            ids=ids, captions=tuple(table.column("caption").to_pylist()),
+            ids=ids,
+            captions=tuple(table.column("caption").to_pylist()),
             references=None if references is None else tuple(tuple(texts) for texts in references),
-            objects=None, images=self._images_of(setting.base, ids), skipped=(), source=setting.name,
-        )  # fmt: skip
+            objects=None,
+            images=self._images_of(setting.base, ids),
+            skipped=(),
+            source=setting.name,
+        )
 
     def _images_of(self, base: str, ids: Sequence[str]) -> Images | None:
         """The images of these rows; the same object for all settings of a base, whose rows are the same."""
         if base not in self._images:
             self._images[base] = self._open_images(base, ids) if self.has_images(base) else None
-        known = self._images[base]
-        if known is None:
-            return None
-        place, images = known
-        if list(place) != list(ids):
+        stored = self._images[base]
+        if stored is not None and stored[0] != tuple(ids):
             raise BadData(f"{self.folder}: settings of {base} hold different images; build the benchmark anew.")
-        return images  # type: ignore[no-any-return]
+        return None if stored is None else stored[1]
 
-    def _open_images(self, base: str, ids: Sequence[str]) -> tuple[dict[str, int], Images]:
+    def _open_images(self, base: str, ids: Sequence[str]) -> tuple[tuple[str, ...], Images]:
         from datasets import Dataset, Image
 
         files = sorted(str(path) for path in (self.folder / "images").glob(f"{base}-*.parquet"))
         shown: Any = Dataset.from_parquet(files).cast_column("image", Image(decode=False))
-        at = {row_id: row for row, row_id in enumerate(shown["image_id"])}
-        if missing := [row_id for row_id in ids if row_id not in at]:
-            raise BadData(f"{self.folder}: the images of {base} lack {missing[0]!r}; build the benchmark anew.")
-        return dict.fromkeys(ids, 0), Images(shown["image"], [at[row_id] for row_id in ids], None)
+        index = _index_of(ids, shown["image_id"], f"{self.folder}: the images of {base}")
+        return tuple(ids), Images(shown["image"], index, None)
 
 
 def open_bench(path: str | Path | None = None, *, revision: str | None = None) -> Bench:
@@ -131,10 +133,10 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
     ]
     settings = []
     for row in rows:
-        for variant in VARIANTS:
-            name = row["config"] + variant
+        for ending in ENDINGS:
+            name = row["config"] + ending
             if row["feasible"] and (folder / "data" / f"{name}.parquet").is_file():
-                settings.append(Setting(name, variant.removeprefix("-"), row["config"].partition("-")[0], row))
+                settings.append(Setting(name, ending.removeprefix("-"), row["config"].partition("-")[0], row))
     if not settings:
         raise BadData(f"{where} holds no setting that something was planted in; build it with `symbal bench build`.")
     return Bench(folder, tuple(sorted(settings, key=lambda s: (s.group, s.name))))
@@ -166,10 +168,10 @@ def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:
         return settings
     conditions = []
     for part in re.split(r"\s+and\s+", where.strip()):
-        found = _CONDITION.fullmatch(part)
-        if found is None:
+        matched = _CONDITION.fullmatch(part)
+        if matched is None:
             raise BadData(f"where {part!r}: write COLUMN OPERATOR VALUE, such as strength>=.6, joined by and.")
-        conditions.append((found[1], found[2], found[3].strip("'\"")))
+        conditions.append((matched[1], matched[2], matched[3].strip("'\"")))
     chosen = [s for s in settings if all(_holds(s, *condition) for condition in conditions)]
     if not chosen:
         raise BadData(f"where {where!r} holds for none of {len(settings)} settings.")
@@ -177,13 +179,12 @@ def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:
 
 
 def _holds(setting: Setting, column: str, sign: str, wanted: str) -> bool:
-    known = {**setting.row, "variant": setting.variant, "name": setting.name}
+    values = {**setting.row, "variant": setting.variant, "name": setting.name}
     for alias, columns in COLUMNS.items():
-        known[alias] = next((setting.row[name] for name in columns if setting.row.get(name) is not None), None)
-    if column not in known:
-        raise BadData(f"where: no column {column!r}; there are {', '.join(sorted(known))}.")
-    value = known[column]
-    compare = _OPERATORS[sign]
+        values[alias] = next((setting.row[name] for name in columns if setting.row.get(name) is not None), None)
+    if column not in values:
+        raise BadData(f"where: no column {column!r}; there are {', '.join(sorted(values))}.")
+    value, compare = values[column], _OPERATORS[sign]
     if isinstance(value, list):
         if sign not in ("=", "==", "!="):
             raise BadData(f"where: {column} has names, which are = or != {wanted!r}, not {sign}.")
@@ -196,3 +197,45 @@ def _holds(setting: Setting, column: str, sign: str, wanted: str) -> bool:
     if value is None:
         return sign == "!="
     return compare(str(value).lower(), wanted.lower())
+
+
+def load_setting(config: str, *, path: str | Path | None = None, images: bool = True, **options: Any) -> Dataset:
+    """One setting as a `datasets.Dataset`: image_id, caption, references where it has them, and the image.
+
+    Args:
+        config: name with the variant, such as "natural-cat-person-0.6-reference_free".
+        path: folder or Hub id of the benchmark; by default the one that is here or was built last.
+        images: join the images, which are stored once for all settings, by id; a text base has none.
+        options: passed on to `load_dataset`, such as revision or token.
+
+    Raises:
+        BadData: no benchmark, or no such setting in it.
+    """
+    from datasets import concatenate_datasets, get_dataset_config_names, load_dataset
+
+    where = find_benchmark(path)
+    known = get_dataset_config_names(where, **options)
+    if config not in known:
+        raise BadData(f"{where} has no setting {config!r}; {_nearest(config, known)}.")
+    rows = load_dataset(where, config, split="test", **options)
+    shown = f"images-{config.partition('-')[0]}"
+    if not images or shown not in known:
+        return rows
+    pictures = load_dataset(where, shown, split="test", **options)
+    index = _index_of(rows["image_id"], pictures["image_id"], f"{where}: the images of {config}")
+    return concatenate_datasets([rows, pictures.select(index).remove_columns("image_id")], axis=1)
+
+
+def _index_of(wanted: Iterable[str], ids: Iterable[str], what: str) -> list[int]:
+    """Where each of `wanted` is among `ids`."""
+    index = {row_id: row for row, row_id in enumerate(ids)}
+    if missing := [row_id for row_id in wanted if row_id not in index]:
+        raise BadData(f"{what} lack {missing[0]!r}; build the benchmark anew.")
+    return [index[row_id] for row_id in wanted]
+
+
+def _nearest(config: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(config, known, n=3)
+    return f"the nearest are {', '.join(near)}" if near else f"it has {len(known)}, such as {known[-1]}"

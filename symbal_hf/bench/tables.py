@@ -1,24 +1,23 @@
-"""The scores of a report as tables: the paper's Tables 1, 2 and 6 for our runs, as CSV and in one Markdown page."""
+"""The scores of a report as tables: the paper's Tables 1, 2 and 6 for our runs, as CSV and in one Markdown page.
+
+A table is a list of rows, which are what its CSV file holds; the page shows some of their values, as text.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from symbal_hf.bench.figures import TITLES, VARIANTS
+from symbal_hf.bench.results import CALLS
+
 NONE = "–"
 STAGES = {"both": "", "t": "textual_error_", "v": "visual_feature_"}  # and how `acc_at_k` marks them
-NAMES = {"reference_free": "reference-free", "reference_based": "reference-based"}
 MOST_FAILURES = 10  # of a run are spelt out; scores.json and unfinished.csv have all
-FIGURES = {
-    "figure_3": "End to end (the paper's Figure 3)",
-    "figure_4": "By strength and by size of v (the paper's Figure 4)",
-    "figure_8": "By sampling category (the paper's Figure 8)",
-}
 
 Row = dict[str, Any]
+Cell = Callable[[Row], str]
 
 
 @dataclass(frozen=True)
@@ -26,175 +25,229 @@ class Table:
     """A table in two forms.
 
     Attributes:
-        name: of its CSV file.
         title: heading on the page.
         rows: what the CSV file holds; shares are in [0, 1].
-        header: of the page's form.
-        shown: its rows there; shares are in per cent.
+        columns: of the page's form, by heading: what a cell says of its row; shares are in per cent.
         note: what stands below it.
+        page_rows: the rows of the page, where they are not those of the file.
     """
 
-    name: str
     title: str
-    rows: tuple[Row, ...]
-    header: tuple[str, ...]
-    shown: tuple[tuple[str, ...], ...]
+    rows: Sequence[Row]
+    columns: Mapping[str, Cell]
     note: str = ""
+    page_rows: Sequence[Row] | None = None
+
+    def markdown(self) -> list[str]:
+        """Lines of a Markdown table whose columns line up on a screen too."""
+        rows = self.rows if self.page_rows is None else self.page_rows
+        texts = [[*self.columns], *([cell(row) for cell in self.columns.values()] for row in rows)]
+        texts = [[text.replace("|", "\\|") for text in row] for row in texts]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        head, *body = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in texts]
+        return [head, "|" + "|".join("-" * (width + 2) for width in widths) + "|", *body]
 
 
-def tables(scores: Mapping[str, Any]) -> list[Table]:
-    """All tables that have a row, in their order on the page."""
-    made = [
-        _runs(scores),
-        _accuracy(scores, "end_to_end", "both", "End to end: t and v both right (the paper's Table 6)"),
-        _accuracy(scores, "stage_1", "t", "Stage 1: t right (the paper's Tables 1 and 4)"),
-        _accuracy(scores, "stage_2", "v", "Stage 2: v right (the paper's Tables 2 and 5)"),
-        _stratum(scores, "by_strength", "strength", "By strength of the association (target Cramér's V)"),
-        _stratum(scores, "by_size", "feature_size", "By size of v (share of the image: small < 5 % <= medium < 20 %)"),
-        _stratum(scores, "by_sampling", "sampling", "By sampling category"),
-        _cost(scores),
-        _unfinished(scores),
-        _published(scores),
-    ]
-    return [table for table in made if table.rows]
+def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows of the same keys as CSV with a header; None is empty."""
+    from pandas import DataFrame
+
+    return str(DataFrame(list(rows), dtype=object).to_csv(index=False, lineterminator="\n"))
 
 
-TABLES = (
-    "runs", "end_to_end", "stage_1", "stage_2", "by_strength", "by_size", "by_sampling", "verdicts_and_cost",
-    "unfinished", "published",
-)  # fmt: skip
+def tables(scores: Mapping[str, Any]) -> dict[str, Table]:
+    """All tables that have a row, by name, in their order on the page."""
+    return {name: table for name, make in TABLES.items() if (table := make(scores)).rows}
+
+
+def _text(key: str) -> Cell:
+    return lambda row: str(row[key])
+
+
+def _count(key: str) -> Cell:
+    return lambda row: f"{row[key]:,}"
+
+
+def _number(key: str, digits: int = 1, unit: float = 1) -> Cell:
+    return lambda row: NONE if row[key] is None else f"{row[key] / unit:,.{digits}f}"
+
+
+def _percent(key: str) -> Cell:
+    return lambda row: NONE if row[key] is None else f"{100 * row[key]:.1f}"
+
+
+def _variant(row: Row) -> str:
+    return VARIANTS[row["variant"]]
+
+
+def _share(key: str) -> Cell:
+    """A share with its interval, where it has one."""
+    ends = (_percent(f"{key}_low"), _percent(f"{key}_high"))
+    return lambda row: (
+        _percent(key)(row) + ("" if row[f"{key}_low"] is None else f" ({'–'.join(end(row) for end in ends)})")
+    )
+
+
+GROUP: dict[str, Cell] = {"run": _text("run"), "variant": _variant, "domain": _text("domain")}
 
 
 def _runs(scores: Mapping[str, Any]) -> Table:
-    rows, shown = [], []
-    for run in scores["runs"]:
-        parts = " ".join(f"{key}={value}" for key, value in run["options"].items() if value is not None)
-        counts = {
-            "finished": run["finished"], "failed": len(run["failed"]), "missing": len(run["missing"]),
-            "listed": run["listed"], "in_benchmark": run["in_benchmark"],
-        }  # fmt: skip
-        rows.append({"run": run["name"], "method": run["method"], "options": parts, **counts})
-        shown.append((run["name"], str(run["method"]), parts, *(f"{count:,}" for count in counts.values())))
-    header = ("run", "method", "options", "finished", "failed", "missing", "listed", "in benchmark")
-    return Table("runs", "Runs", tuple(rows), header, tuple(shown))
+    rows = [
+        {
+            "run": run["name"],
+            "method": run["method"],
+            "options": " ".join(f"{key}={value}" for key, value in run["options"].items() if value is not None),
+            **{key: len(run[key]) if key in ("failed", "missing") else run[key] for key in COUNTS},
+        }
+        for run in scores["runs"]
+    ]
+    texts = {key: _text(key) for key in ("run", "method", "options")}
+    return Table("Runs", rows, {**texts, **{key.replace("_", " "): _count(key) for key in COUNTS}})
 
 
-def _accuracy(scores: Mapping[str, Any], name: str, stage: str, title: str) -> Table:
-    ks, rows, shown = scores["k"], [], []
+COUNTS = ("finished", "failed", "missing", "listed", "in_benchmark")
+
+
+def _accuracy(scores: Mapping[str, Any], stage: str, title: str) -> Table:
+    ks, rows = scores["k"], []
     for run, group in _groups(scores):
         printed = group["published"].get(stage, {})
-        own = {f"paper_acc@{k}": printed.get(f"acc{k}") for k in ks}
-        rows.append(
-            {
-                **_place(run, group), **_shares(group["scores"], stage, ks), **own,
-                "paper_method": printed.get("method"), "paper_source": printed.get("source"),
-            }
-        )  # fmt: skip
-        cells = [_cell(group["scores"], stage, k) for k in ks]
-        paper = [_percent(value) for value in own.values()]
-        shown.append((*_place_shown(run, group), *cells, *paper, str(printed.get("source") or NONE)))
-    header = ("run", "variant", "domain", "n", *(f"Acc@{k} (%)" for k in ks), *(f"paper's Acc@{k}" for k in ks),
-              "source of the paper's")  # fmt: skip
-    return Table(name, title, tuple(rows), header, tuple(shown), _undecided(scores, stage))
+        paper = {f"paper_acc@{k}": printed.get(f"acc{k}") for k in ks}
+        source = {f"paper_{key}": printed.get(key) for key in ("method", "source")}
+        rows.append({**_group_row(run, group), **_shares(group["scores"], stage, ks), **paper, **source})
+    columns = {
+        **GROUP,
+        "n": _count("n"),
+        **{f"Acc@{k} (%)": _share(f"acc@{k}") for k in ks},
+        **{f"paper's Acc@{k}": _percent(f"paper_acc@{k}") for k in ks},
+        "source of the paper's": lambda row: str(row["paper_source"] or NONE),
+    }
+    undecided = [
+        f"{row['run']}, {_variant(row)}, {row['domain']}: {row[f'undecided@{k}']} at {k} "
+        f"(Acc@{k} is at most {_percent(f'acc@{k}_if_undecided_right')(row)})"
+        for row in rows
+        for k in ks
+        if row[f"undecided@{k}"]
+    ]
+    note = f"The judge could not tell, and it counts as not right: {'; '.join(undecided)}." if undecided else ""
+    return Table(title, rows, columns, note)
 
 
-def _stratum(scores: Mapping[str, Any], name: str, key: str, title: str) -> Table:
-    ks, rows, shown = scores["k"], [], []
-    for run, group in _groups(scores):
-        for label, part in ((group["scores"] or {}).get("by", {}).get(key) or {}).items():
-            values = {f"{stage}_{one}": v for stage in STAGES for one, v in _shares(part, stage, ks).items()}
-            rows.append({**_place(run, group), key: label, "n": part["n"], **values})
-            cells = [_cell(part, "both", k) for k in ks] + [_cell(part, s, k) for s in ("t", "v") for k in ks]
-            shown.append((*_place_shown(run, group)[:-1], label, f"{part['n']:,}", *cells))
-    header = (
-        "run", "variant", "domain", key.replace("_", " "), "n", *(f"Acc@{k} (%)" for k in ks),
-        *(f"{stage} Acc@{k}" for stage in ("t", "v") for k in ks),
-    )  # fmt: skip
-    return Table(name, title, tuple(rows), header, tuple(shown))
+def _stratum(scores: Mapping[str, Any], key: str, title: str) -> Table:
+    ks = scores["k"]
+    rows = [
+        {
+            **_group_row(run, group),
+            key: label,
+            "n": part["n"],
+            **{f"{stage}_{name}": v for stage in STAGES for name, v in _shares(part, stage, ks).items()},
+        }
+        for run, group in _groups(scores)
+        for label, part in ((group["scores"] or {}).get("by", {}).get(key) or {}).items()
+    ]
+    columns = {
+        **GROUP,
+        key.replace("_", " "): _text(key),
+        "n": _count("n"),
+        **{f"Acc@{k} (%)": _share(f"both_acc@{k}") for k in ks},
+        **{f"{stage} Acc@{k}": _share(f"{stage}_acc@{k}") for stage in ("t", "v") for k in ks},
+    }
+    return Table(title, rows, columns)
 
 
 def _cost(scores: Mapping[str, Any]) -> Table:
-    rows, shown = [], []
-    for run, group in _groups(scores):
-        calls, seconds, done = group["calls"], group["seconds"], group["finished"]
-        systematic, none = (group["verdicts"].get(key, 0) for key in ("systematic", "none"))
-        row = {
-            **_place(run, group), "n": done, "systematic": systematic, "none": none,
-            "no_verdict": done - systematic - none,
-            "systematic_share": systematic / (systematic + none) if systematic + none else None, **calls,
-            "asked_per_setting": calls["asked"] / done if done else None, "seconds_median": seconds["median"],
-            "seconds_total": seconds["total"], "pairs": group["pairs"], "new_pairs": group["new_pairs"],
-            "new_share": group["new_pairs"] / group["pairs"] if group["pairs"] else None,
-        }  # fmt: skip
-        rows.append(row)
-        shown.append(
-            (
-                *_place_shown(run, group)[:-1], f"{done:,}", _percent(row["systematic_share"]),
-                *(f"{calls[key]:,}" for key in calls), _number(row["asked_per_setting"]),
-                _number(row["seconds_median"]), _number(seconds["total"] / 3600, 2), f"{row['pairs']:,}",
-                _percent(row["new_share"]),
-            )
-        )  # fmt: skip
-    header = (
-        "run", "variant", "domain", "finished", "systematic (%)", "asked", "cached", "failed", "unparsed",
-        "asked a setting", "s a setting", "hours", "pairs", "unique (%)",
-    )  # fmt: skip
+    columns = {
+        **GROUP,
+        "finished": _count("n"),
+        "systematic (%)": _percent("systematic_share"),
+        **{key: _count(key) for key in CALLS},
+        "asked a setting": _number("asked_per_setting"),
+        "s a setting": _number("seconds_median"),
+        "hours": _number("seconds_total", 2, 3600),
+        "pairs": _count("pairs"),
+        "unique (%)": _percent("new_share"),
+    }
     note = (
         "Of finished settings. Systematic: share of the verdicts. Asked to unparsed: questions to models. Seconds: the "
         "median. Unique: share of the (image, sentence) pairs that the process had not had before, and which alone "
         "need scoring."
     )
-    return Table("verdicts_and_cost", "Verdicts and cost", tuple(rows), header, tuple(shown), note)
+    return Table("Verdicts and cost", [_cost_row(run, group) for run, group in _groups(scores)], columns, note)
+
+
+def _cost_row(run: str, group: Mapping[str, Any]) -> Row:
+    calls, seconds, done = group["calls"], group["seconds"], group["finished"]
+    systematic, none = (group["verdicts"].get(key, 0) for key in ("systematic", "none"))
+    return {
+        **_group_row(run, group),
+        "n": done,
+        "systematic": systematic,
+        "none": none,
+        "no_verdict": done - systematic - none,
+        "systematic_share": systematic / (systematic + none) if systematic + none else None,
+        **calls,
+        "asked_per_setting": calls["asked"] / done if done else None,
+        **{f"seconds_{key}": seconds[key] for key in ("median", "total")},
+        **{key: group[key] for key in ("pairs", "new_pairs")},
+        "new_share": group["new_pairs"] / group["pairs"] if group["pairs"] else None,
+    }
 
 
 def _unfinished(scores: Mapping[str, Any]) -> Table:
-    rows, shown = [], []
+    rows: list[Row] = []
+    shown: list[Row] = []
     for run in scores["runs"]:
-        failed = [{"run": run["name"], "setting": s, "reason": why} for s, why in run["failed"].items()]
-        absent = [{"run": run["name"], "setting": s, "reason": "no result yet"} for s in run["missing"]]
-        rows += failed + absent
-        for some in (failed, absent):
-            shown += [tuple(row.values()) for row in some[:MOST_FAILURES]]
-            if more := len(some) - MOST_FAILURES:
-                shown += [(run["name"], f"{more:,} more", some[-1]["reason"])] if more > 0 else []
+        for reasons in (run["failed"], dict.fromkeys(run["missing"], "no result yet")):
+            some = [{"run": run["name"], "setting": name, "reason": why} for name, why in reasons.items()]
+            rows += some
+            shown += some[:MOST_FAILURES]
+            if (more := len(some) - MOST_FAILURES) > 0:
+                shown.append({**some[-1], "setting": f"{more:,} more"})
     note = "unfinished.csv has all of them." if len(shown) < len(rows) else ""
-    header = ("run", "setting", "reason")
-    return Table("unfinished", "Settings without a result", tuple(rows), header, tuple(shown), note)
+    columns = {key: _text(key) for key in ("run", "setting", "reason")}
+    return Table("Settings without a result", rows, columns, note, shown)
 
 
 def _published(scores: Mapping[str, Any]) -> Table:
-    shown = []
-    for row in scores["published"]:
-        parts = ", ".join(row[key] for key in ("encoder", "scorer", "summarizer") if row[key])
-        shown.append(
-            (
-                row["stage"], row["domain"], NAMES[row["variant"]], row["method"], parts or NONE,
-                _percent(row["acc1"]), _percent(row["acc5"]), row["source"],
-            )
-        )  # fmt: skip
-    header = ("stage", "domain", "variant", "method", "encoder, scorer, summarizer", "Acc@1 (%)", "Acc@5 (%)", "source")
-    title = "What the paper published for these domains and variants"
-    return Table("published", title, tuple(scores["published"]), header, tuple(shown))
+    parts = ("encoder", "scorer", "summarizer")
+    columns = {
+        "stage": _text("stage"),
+        "domain": _text("domain"),
+        "variant": _variant,
+        "method": _text("method"),
+        ", ".join(parts): lambda row: ", ".join(row[key] for key in parts if row[key]) or NONE,
+        "Acc@1 (%)": _percent("acc1"),
+        "Acc@5 (%)": _percent("acc5"),
+        "source": _text("source"),
+    }
+    return Table("What the paper published for these domains and variants", scores["published"], columns)
 
 
-def _groups(scores: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+TABLES: dict[str, Callable[[Mapping[str, Any]], Table]] = {
+    "runs": _runs,
+    "end_to_end": lambda s: _accuracy(s, "both", "End to end: t and v both right (the paper's Table 6)"),
+    "stage_1": lambda s: _accuracy(s, "t", "Stage 1: t right (the paper's Tables 1 and 4)"),
+    "stage_2": lambda s: _accuracy(s, "v", "Stage 2: v right (the paper's Tables 2 and 5)"),
+    "by_strength": lambda s: _stratum(s, "strength", "By strength of the association (target Cramér's V)"),
+    "by_size": lambda s: _stratum(s, "feature_size", "By size of v (share of the image: small < 5 % <= medium < 20 %)"),
+    "by_sampling": lambda s: _stratum(s, "sampling", "By sampling category"),
+    "verdicts_and_cost": _cost,
+    "unfinished": _unfinished,
+    "published": _published,
+}
+
+
+def _groups(scores: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(run, group) with the runs of one variant and domain side by side."""
-    found = [(run["name"], group) for run in scores["runs"] for group in run["groups"]]
-    order = {key: place for place, key in enumerate(dict.fromkeys(_key(group) for _, group in found))}
-    return sorted(found, key=lambda one: (list(NAMES).index(one[1]["variant"]), order[_key(one[1])]))
+    groups = [(run["name"], group) for run in scores["runs"] for group in run["groups"]]
+    kinds = dict.fromkeys((group["variant"], group["domain"]) for _, group in groups)
+    for kind in sorted(kinds, key=lambda kind: list(VARIANTS).index(kind[0])):
+        yield from ((run, group) for run, group in groups if (group["variant"], group["domain"]) == kind)
 
 
-def _key(group: Mapping[str, Any]) -> tuple[str, str]:
-    return group["variant"], group["domain"]
-
-
-def _place(run: str, group: Mapping[str, Any]) -> Row:
+def _group_row(run: str, group: Mapping[str, Any]) -> Row:
     n = group["scores"]["n"] if group["scores"] else 0
     return {"run": run, "variant": group["variant"], "domain": group["domain"], "n": n}
-
-
-def _place_shown(run: str, group: Mapping[str, Any]) -> tuple[str, ...]:
-    return run, NAMES[group["variant"]], group["domain"], f"{_place(run, group)['n']:,}"
 
 
 def _shares(part: Mapping[str, Any] | None, stage: str, ks: Sequence[int]) -> Row:
@@ -206,44 +259,6 @@ def _shares(part: Mapping[str, Any] | None, stage: str, ks: Sequence[int]) -> Ro
         out[f"undecided@{k}"] = part and part[f"{STAGES[stage]}undecided@{k}"]
         out[f"acc@{k}_if_undecided_right"] = part and part[f"{key}_if_undecided_right"]
     return out
-
-
-def _cell(part: Mapping[str, Any] | None, stage: str, k: int) -> str:
-    if not part:
-        return NONE
-    own = _shares(part, stage, (k,))
-    low, high = own[f"acc@{k}_low"], own[f"acc@{k}_high"]
-    within = "" if low is None else f" ({_percent(low)}–{_percent(high)})"
-    return _percent(own[f"acc@{k}"]) + within
-
-
-def _undecided(scores: Mapping[str, Any], stage: str) -> str:
-    told = []
-    for run, group in _groups(scores):
-        for k in scores["k"]:
-            own = _shares(group["scores"], stage, (k,))
-            if own[f"undecided@{k}"]:
-                where = f"{run}, {NAMES[group['variant']]}, {group['domain']}"
-                most = _percent(own[f"acc@{k}_if_undecided_right"])
-                told.append(f"{where}: {own[f'undecided@{k}']} at {k} (Acc@{k} is at most {most})")
-    return f"The judge could not tell, and it counts as not right: {'; '.join(told)}." if told else ""
-
-
-def _percent(share: float | None) -> str:
-    return NONE if share is None else f"{100 * share:.1f}"
-
-
-def _number(value: float | None, digits: int = 1) -> str:
-    return NONE if value is None else f"{value:,.{digits}f}"
-
-
-def csv_text(table: Table) -> str:
-    """The rows as CSV; what is unknown is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(table.rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
-    return text.getvalue()
 
 
 def markdown(scores: Mapping[str, Any], *, figures: Sequence[str] = ()) -> str:
@@ -259,17 +274,20 @@ def markdown(scores: Mapping[str, Any], *, figures: Sequence[str] = ()) -> str:
     )
     pairs = f"{scores['judgements']:,} different pairs of names were judged, {scores['unparsed']:,} of them unparsed "
     lines = [
-        "# Results on the benchmark", "",
+        "# Results on the benchmark",
+        "",
         f"Benchmark {bench['name']}, revision {bench['revision']}, {bench['settings']:,} settings; {asked}. "
         f"{pairs}and {scores['failed']:,} failed. Acc@K is the share of settings whose planted names are among the "
-        f"first K given. {intervals}", "", *(f"- {line}" for line in remarks(scores)), "",
-    ]  # fmt: skip
-    made = tables(scores)
-    for table in made:
-        if table.name == "verdicts_and_cost":  # after the numbers that the figures show
+        f"first K given. {intervals}",
+        "",
+        *(f"- {line}" for line in remarks(scores)),
+        "",
+    ]
+    for name, table in tables(scores).items():
+        if name == "verdicts_and_cost":  # after the numbers that the figures show
             for figure in figures:
-                lines += [f"## {FIGURES[figure]}", "", f"![{FIGURES[figure]}]({figure}.png)", ""]
-        lines += [f"## {table.title}", "", *_pipes(table.header, table.shown), ""]
+                lines += [f"## {TITLES[figure]}", "", f"![{TITLES[figure]}]({figure}.png)", ""]
+        lines += [f"## {table.title}", "", *table.markdown(), ""]
         lines += [table.note, ""] if table.note else []
     return "\n".join(lines).rstrip() + "\n"
 
@@ -277,7 +295,7 @@ def markdown(scores: Mapping[str, Any], *, figures: Sequence[str] = ()) -> str:
 def remarks(scores: Mapping[str, Any]) -> list[str]:
     """How much of what each run lists, and of the benchmark, has a result, and what may not be compared."""
     counts = "count as not right" if scores["missing"] == "wrong" else "are left out of all shares"
-    told = []
+    lines = []
     for run in scores["runs"]:
         text = f"{run['name']}: {run['finished']:,} of {run['listed']:,} settings are finished"
         if run["listed"] < run["in_benchmark"]:
@@ -287,21 +305,13 @@ def remarks(scores: Mapping[str, Any]) -> list[str]:
             text += f"; {failed:,} failed and {absent:,} have no result yet, which {counts}"
         if run["unlisted"]:
             text += f"; {len(run['unlisted']):,} results of settings that run.json does not list are not used"
-        told.append(text + ".")
+        lines.append(text + ".")
     if not scores["same_settings"]:
-        told.append("The runs are about different settings, so that their shares are not of the same thing.")
+        lines.append("The runs are about different settings, so that their shares are not of the same thing.")
     if scores["published"]:
-        told.append(
+        lines.append(
             "The paper's numbers (Varma et al., arXiv 2607.15216) stand beside runs of the same domain and variant; "
             "they are for its own method in the composition that it chose. Data, judge and models differ: the numbers "
             "show the scale, and which is better cannot be read off them."
         )
-    return told
-
-
-def _pipes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table whose columns line up on a screen too."""
-    whole = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
-    width = [max(len(row[place]) for row in whole) for place in range(len(header))]
-    head, *body = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, width, strict=True)) + " |" for row in whole]
-    return [head, "|" + "|".join("-" * (w + 2) for w in width) + "|", *body]
+    return lines

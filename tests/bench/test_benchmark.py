@@ -17,7 +17,7 @@ from benchmark_builder.bases.open_bases import scenes_base
 from benchmark_builder.planting.pairs import pairs_for
 from benchmark_builder.writing.build import build
 from benchmark_builder.writing.symbalbench import SymbalBench, SymbalBenchConfig
-from symbal_hf.bench.built import load_setting
+from symbal_hf.bench.settings import load_setting
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.benchmarks import find_benchmark
 
@@ -63,7 +63,7 @@ def test_built_once_the_bare_name_works_from_anywhere_whatever_is_imported_first
     code = f"""
 from pathlib import Path
 {imports}
-from symbal_hf.bench.built import remember
+from symbal_hf.data.benchmarks import remember
 try:
     datasets.load_dataset("symbalbench", {config!r}, split="test")
 except Exception as error:
@@ -94,7 +94,7 @@ def test_the_bare_name_still_means_a_folder_that_lies_here(bench, tmp_path):
     code = f"""
 from pathlib import Path
 import symbal_hf, datasets
-from symbal_hf.bench.built import remember
+from symbal_hf.data.benchmarks import remember
 remember(Path({str(folder)!r}))
 print(datasets.load_dataset("symbalbench", split="train").num_rows)
 """

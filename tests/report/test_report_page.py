@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import replace
@@ -81,6 +82,7 @@ def numbers_of(findings: dict[str, Any], validation: dict[str, Any]) -> Counter[
     wrong = Counter(point["finding"] for point in drawn["points"])
     shown.update([("points", len(drawn["points"])), ("facts", drawn["facts"]), ("wrong_drawn", drawn["wrong_drawn"])])
     shown.update([("right", wrong.pop(None)), *(("wrong_of_finding", n) for n in wrong.values())])
+    shown.update(("group_facts", cluster["facts"]) for cluster in drawn["clusters"])
     shown.update((f"cluster_{name}", cluster[name]) for cluster in drawn["clusters"] for name in ("facts", "wrong"))
     shown.update(("count", value) for value in findings["counts"].values())
     reasons = Counter(row["reason"] for row in findings["skipped"])
@@ -145,24 +147,22 @@ def test_every_fact_of_the_map_has_its_mark_at_its_place_with_its_words(folder: 
     for point, (shape, x, y, title) in zip(wrong, others, strict=True):
         assert shape == MARKS[point["finding"]] and (float(x), float(y)) == place(point)
         assert f"wrong: “{('printer', 'cat')[point['finding']]}” when" in title
-    names = re.findall(r'dominant-baseline="central">([^<]+)', picture)
-    assert names[:2] == ["office desk", "kitchen"] and names[2].startswith("long road")
+    assert re.findall(r'dominant-baseline="central">([^<]+)', picture) == ["1", "2", "3"]
+    legend = re.findall(r'<li value="(\d)">“<bdi>([^<]+)</bdi>” \(<data class="group_facts" value="(\d+)"', picture)
+    assert legend == [(str(i), c["name"], str(c["facts"])) for i, c in enumerate(drawn["clusters"], 1)]
 
 
-def test_names_on_a_map_keep_out_of_each_others_way() -> None:
+def test_the_number_of_a_group_stands_at_a_fact_of_it_and_covers_no_other() -> None:
     drawn = everything().fact_map
     assert drawn is not None
-    heap = tuple(replace(point, x=0.5 + point.x / 50, y=0.98) for point in drawn.points)  # all in one corner
-    cramped = replace(drawn, points=heap)
-    for one in (drawn, cramped):
-        labels = map_view(one, ()).labels
-        assert len(labels) == 3
-        for i, a in enumerate(labels):
-            assert 0 < a.x < WIDTH and 0 < a.y < HEIGHT
-            for b in labels[:i]:
-                wide = 7 * min(len(a.text), len(b.text))
-                assert abs(a.y - b.y) >= 15 or abs(a.x - b.x) >= wide, (a, b)
-    assert any(label.far for label in map_view(cramped, ()).labels)
+    heap = tuple(replace(point, x=0.5 + point.x / 8, y=0.9 + point.y / 10) for point in drawn.points)  # in one corner
+    for one in (drawn, replace(drawn, points=heap)):
+        view = map_view(one, ())
+        assert [group.number for group in view.groups] == [1, 2, 3]
+        for i, group in enumerate(view.groups):
+            titles = [mark.title for mark in view.marks if (mark.x, mark.y) == (group.x, group.y)]
+            assert any(f"in “{group.cluster.name}”" in title for title in titles)
+            assert all(math.dist((group.x, group.y), (b.x, b.y)) > 20 for b in view.groups[:i])
 
 
 def test_a_box_covers_the_same_part_of_a_picture_of_any_shape(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbal_hf.bench.acc_at_k import NAMES, acc_at_k
 from symbal_hf.bench.leaderboard.strict_json import MOST_MARKS, invisible, shown
-from symbal_hf.bench.results import read_lines, read_manifest
+from symbal_hf.bench.results import CALLS, read_lines, read_run
 from symbal_hf.bench.settings import Bench, Setting, open_bench
 from symbal_hf.core.errors import BadData
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 KS = (1, 5)
-CALLS = ("asked", "cached", "failed", "unparsed")
 LONGEST_NAME, LONGEST_SYSTEM, LONGEST_URL = 200, 100, 300
 _URL = re.compile(r"https?://[^\s\"'<>/@]+(?:/[^\s\"'<>]*)?")
 _ADDRESS = re.compile(r"(.*?\b(?:https?|wss?)://)(.*)", re.DOTALL)
@@ -152,8 +151,7 @@ def build_submission(
 
     _check_names(name, url)
     folder, bench = Path(results_folder), opened(bench)
-    manifest = read_manifest(folder)
-    _check_run(manifest, bench, folder)
+    manifest = read_run(folder, bench)
     lines, failed = read_lines(folder), read_lines(folder, failed=True)
     asked = sorted(manifest["benchmark"]["settings"])
     if open_ones := [one for one in asked if one not in lines and one not in failed]:
@@ -252,15 +250,4 @@ def _check_names(name: str, url: str | None) -> None:
     if url is not None and (len(url) > LONGEST_URL or not _URL.fullmatch(url) or invisible(url)):
         raise BadData(
             f"the address {shown(url)}; give one of at most {LONGEST_URL} characters with http:// or https://."
-        )
-
-
-def _check_run(manifest: Mapping[str, Any], bench: Bench, folder: Path) -> None:
-    about = manifest.get("benchmark")
-    if not isinstance(about, Mapping) or not about.get("settings") or not isinstance(manifest.get("method"), str):
-        raise BadData(f"{folder} holds no run over a benchmark; make one with `symbal bench run`.")
-    if about.get("revision") != bench.revision:
-        raise BadData(
-            f"{folder} was run on revision {about.get('revision')} of the benchmark, and {bench.folder} is "
-            f"{bench.revision}; give the benchmark that was run."
         )

@@ -147,7 +147,7 @@ def test_an_unfinished_run_another_benchmark_and_no_run_are_refused(bench, tmp_p
     about = json.loads((folder / "run.json").read_text())
     about["benchmark"]["revision"] = "0" * 16
     (folder / "run.json").write_text(json.dumps(about))
-    with pytest.raises(BadData, match=rf"revision 0+ of the benchmark, and .* is {bench.revision}"):
+    with pytest.raises(BadData, match=f"revision '0+', and .* has '{bench.revision}'; give the one"):
         build_submission(folder, bench=bench, name="x", judge="exact")
     (folder / "run.json").write_text("{}")
     with pytest.raises(BadData, match="holds no run over a benchmark"):
