@@ -216,7 +216,7 @@ def test_a_failed_repair_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_killed_repair_leaves_no_half_output(at: str, tmp_path: Path) -> None:
     audited(write("jsonl", tmp_path, rows()), tmp_path / "audit")
     code = (
-        "import os, signal, sys\nfrom symbal_hf import repairing\n"
+        "import os, signal, sys\nfrom symbal_hf.followup import repair as repairing\n"
         f"repairing.{at} = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
         "repairing.repair(sys.argv[1], policy='drop-row', out=sys.argv[2])"
     )
