@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,7 @@ from symbal_hf.followup.repair_plan import Plan, Rewrite
 from symbal_hf.followup.rerun import audit_command
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, Finding, load_result
-from symbal_hf.results.repaired import Change, OutputFormat, Policy, Repaired, RowError
+from symbal_hf.results.repaired import Change, Counts, OutputFormat, Policy, Repaired, RowError
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -87,54 +87,42 @@ def repair(
         FileNotFoundError: no audit, no source.
         ValueError: an unknown policy or format, or a finding that the audit does not have.
     """
-    if not isinstance(result, AuditResult):
-        result = load_result(result)
+    result = result if isinstance(result, AuditResult) else load_result(result)
     chosen = _chosen(result, policy, output_format, findings, chat)
     out = _new_folder(Path(out))
-    if source is not None and not isinstance(source, (str, Path)) and not hasattr(source, "column_names"):
-        source = list(source)  # it is read twice
-    data = reread(result, source=source, image_root=image_root, join=join)  # type: ignore[arg-type]
-    where = source if source is not None else result.provenance["read"]["source"]
-    if isinstance(where, (str, Path)) and Path(where).exists() and out.resolve().is_relative_to(Path(where).resolve()):
-        raise BadData(f"out={out} lies in the source {where}, which is never written; name a folder elsewhere.")
+    data, where = _audited_rows(result, out, source, image_root, join)
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     words = words if words is not None else audited_vocabulary(result)
     assert data.numbers is not None and data.told_in is not None
     wrong, rows = _wrong(chosen, data)
-    known = _audited(result, data)
-    rewrites, made = dict[int, Rewrite](), dict[str, Any]()
+    judged = _judged(result, data)
+    captions = {number: data.captions[row] for number, row in rows.items()}
+    rewrites, provenance = dict[int, Rewrite](), dict[str, Any]()
     if policy == "rewrite" and wrong:
         assert chat is not None
-        place = {"concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map}
-        captions = {number: data.captions[row] for number, row in rows.items()}
-        rewrites, made = _rewrites(
-            result, data, wrong, captions, chosen, chat=chat, words=words, prompts=prompts, place=place, seed=seed,
-            store=store, progress=progress,
-        )  # fmt: skip
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    part.mkdir(parents=True)
-    try:
+        running = {"concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map}
+        rewrites, provenance = _rewrites(
+            result, data, wrong, captions, chosen, words, chat, prompts, running, seed, store, progress
+        )
+    with _appearing(out) as part:
         with (part / DIFF).open("w", encoding="utf-8") as file:
             plan = Plan(
-                policy=policy, wrong=wrong, ids={n: data.ids[r] for n, r in rows.items()},
-                captions={n: data.captions[r] for n, r in rows.items()}, audited=known, column=data.told_in[0],
-                chat=data.told_in[1], record=lambda change: _write(file, change), rewrites=rewrites,
-            )  # fmt: skip
+                policy=policy,
+                wrong=wrong,
+                ids={number: data.ids[row] for number, row in rows.items()},
+                captions=captions,
+                audited=judged,
+                column=data.told_in[0],
+                chat=data.told_in[1],
+                record=lambda change: _write(file, change),
+                rewrites=rewrites,
+            )
             opened = open_source(where, (data.read or {}).get("source_format", "auto"))
-            table = write_table(opened, part, output_format, plan)
-        counts = plan.counts(not_audited=plan.count["rows"] - len(known))
-        gone = counts.rows_dropped + counts.emptied
-        table = out / table.relative_to(part)
-        command, notes = audit_command(
-            result, table, out=out.with_name(f"{out.name}-audit"), read=_reading(data, join, opened.kind),
-            image_root=_root(data), dropped=gone, vocabulary=vocabulary,
-        )  # fmt: skip
-        done = Repaired(policy, counts, out, table, out / DIFF, out / SUMMARY, command, notes, made)
+            table = out / write_table(opened, part, output_format, plan).relative_to(part)
+        counts = plan.counts(not_audited=plan.count["rows"] - len(judged))
+        command, notes = _command(result, data, out, table, opened.kind, counts, join, vocabulary)
+        done = Repaired(policy, counts, out, table, out / DIFF, out / SUMMARY, command, notes, provenance)
         (part / SUMMARY).write_text(_summary(done, result, chosen, opened.name), "utf-8")
-        _appear(part, out)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     return done
 
 
@@ -162,6 +150,32 @@ def _new_folder(out: Path) -> Path:
     return out
 
 
+def _audited_rows(
+    result: AuditResult, out: Path, source: Any, image_root: str | Path | None, join: str | Path | None
+) -> tuple[AuditData, Any]:
+    """The rows that were audited, and what they are read from; raises where `out` lies in it."""
+    if source is not None and not isinstance(source, (str, Path)) and not hasattr(source, "column_names"):
+        source = list(source)  # it is read twice
+    data = reread(result, source=source, image_root=image_root, join=join)
+    where = source if source is not None else result.provenance["read"]["source"]
+    if isinstance(where, (str, Path)) and Path(where).exists() and out.resolve().is_relative_to(Path(where).resolve()):
+        raise BadData(f"out={out} lies in the source {where}, which is never written; name a folder elsewhere.")
+    return data, where
+
+
+@contextmanager
+def _appearing(out: Path) -> Iterator[Path]:
+    """A folder to write into, which takes the name `out` when all is written and vanishes where something fails."""
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    part.mkdir(parents=True)
+    try:
+        yield part
+        _appear(part, out)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
 def _appear(part: Path, out: Path) -> None:
     """Let the finished folder take its name, in one step."""
     try:
@@ -186,7 +200,7 @@ def _wrong(findings: Sequence[Finding], data: AuditData) -> tuple[dict[int, tupl
     return {number: tuple(errors[data.ids[row]]) for number, row in rows.items()}, rows
 
 
-def _audited(result: AuditResult, data: AuditData) -> set[int]:
+def _judged(result: AuditResult, data: AuditData) -> set[int]:
     """Numbers of the rows that the audit judged: those that it read, without those whose image it could not."""
     assert data.numbers is not None
     at_reading = {(s.row_id, s.reason) for s in data.skipped}
@@ -200,16 +214,15 @@ def _rewrites(
     wrong: Mapping[int, tuple[RowError, ...]],
     captions: Mapping[int, str],
     findings: Sequence[Finding],
-    *,
-    chat: str | ChatModel,
     words: Mapping[str, Sequence[str]] | None,
+    chat: str | ChatModel,
     prompts: str | Path | None,
-    place: Mapping[str, Any],
+    running: Mapping[str, Any],
     seed: int,
     store: Store | None,
     progress: Progress,
 ) -> tuple[dict[int, Rewrite], dict[str, Any]]:
-    """What a chat model makes of the captions, and who was asked how much."""
+    """What a chat model makes of the captions, and who was asked how much; `running` is where and how models run."""
     from functools import partial
 
     from symbal_hf.core.store import Store
@@ -218,31 +231,53 @@ def _rewrites(
     from symbal_hf.models.chat.prompting import Prompts
     from symbal_hf.models.parts import load_chat
 
-    kept, ledger = store or Store(), Ledger()
-    asked = Prompts(None if prompts is None else Path(prompts))
-    check = partial(
-        check_rewrites, result=result, data=data, vocabulary=words, store=kept, prompts=asked, progress=progress,
-        **place,
-    )  # fmt: skip
+    shared: dict[str, Any] = {
+        "store": store or Store(),
+        "prompts": Prompts(None if prompts is None else Path(prompts)),
+        "progress": progress,
+    }
+    ledger = Ledger()
     out = rewritten(
-        wrong, captions, {f.textual_error: named_by(f, words) for f in findings},
-        model=load_chat(chat, **place) if isinstance(chat, str) else chat, check=check, store=kept, prompts=asked,
-        ledger=ledger, progress=progress, seed=seed,
-    )  # fmt: skip
-    made = {"prompts": {"rewrite_caption": asked.hash("rewrite_caption")}, "seed": seed, **ledger.as_dict()}
-    return out, {**made, "checked_by": result.provenance.get("scorer")}
+        wrong,
+        captions,
+        {finding.textual_error: named_by(finding, words) for finding in findings},
+        model=load_chat(chat, **running) if isinstance(chat, str) else chat,
+        check=partial(check_rewrites, result=result, data=data, vocabulary=words, **shared, **running),
+        ledger=ledger,
+        seed=seed,
+        **shared,
+    )
+    asked = {"prompts": {"rewrite_caption": shared["prompts"].hash("rewrite_caption")}, "seed": seed}
+    return out, {**asked, **ledger.as_dict(), "checked_by": result.provenance.get("scorer")}
 
 
 def _write(file: Any, change: Change) -> None:
     file.write(literal(change.to_dict()) + "\n")
 
 
-def _reading(data: AuditData, join: str | Path | None, kind: str) -> dict[str, Any]:
-    """How the repaired table is read, as far as it is known."""
+def _command(
+    result: AuditResult,
+    data: AuditData,
+    out: Path,
+    table: Path,
+    kind: str,
+    counts: Counts,
+    join: str | Path | None,
+    vocabulary: str | Path | Mapping[str, Any] | None,
+) -> tuple[str | None, tuple[str, ...]]:
+    """The command that audits the repaired table, read as far as is known as the source was read."""
     read = dict(data.read or ({} if join is None else {"join": str(Path(join).absolute())}))
     if kind in ("rows", "url-tsv", "tar"):  # a table now, whatever it was
         read.pop("source_format", None)
-    return read
+    return audit_command(
+        result,
+        table,
+        out=out.with_name(f"{out.name}-audit"),
+        read=read,
+        image_root=_root(data),
+        dropped=counts.rows_dropped + counts.emptied,
+        vocabulary=vocabulary,
+    )
 
 
 def _root(data: AuditData) -> Path | None:
@@ -263,14 +298,14 @@ def _summary(done: Repaired, result: AuditResult, findings: Sequence[Finding], s
         {"textual_error": f.textual_error, "visual_feature": f.visual_feature, "rows": len(f.affected)}
         for f in findings
     ]
-    told = {
+    provenance = {"symbal_hf": version("symbal-hf"), "source": source, "audit": result.provenance, **done.provenance}
+    content = {
         "policy": done.policy,
         "counts": {**asdict(done.counts), "changed": done.counts.changed, "written": done.counts.written},
         "findings": pairs,
         "table": done.table.relative_to(done.folder).as_posix(),
         "command": done.command,
         "notes": list(done.notes),
-        "provenance": {"symbal_hf": version("symbal-hf"), "source": source, "audit": result.provenance,
-                       **done.provenance},
-    }  # fmt: skip
-    return json.dumps(told, ensure_ascii=True, indent=2) + "\n"
+        "provenance": provenance,
+    }
+    return json.dumps(content, ensure_ascii=True, indent=2) + "\n"

@@ -17,8 +17,7 @@ from symbal_hf.data.table import AuditData
 from symbal_hf.followup.repair_plan import Rewrite
 from symbal_hf.language.facts import split_facts
 from symbal_hf.language.phrases import Vocabulary, noun_phrases
-from symbal_hf.language.sentences import sentences
-from symbal_hf.language.spans import span_of
+from symbal_hf.language.sentences import sentences, unmarked
 from symbal_hf.models.chat.asking import Ledger, ask
 from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
@@ -36,6 +35,7 @@ NEW_TOKENS = 1024
 LONGER = 1.2  # a caption without a thing is hardly longer than one with it
 SOME = 20  # characters that it may grow by in any case
 FRESH = 0.5  # share of the words of new sentences that the old caption does not have, at most
+TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
 QUOTES = {'"': '"', "“": "”", "'": "'"}  # answers are often put in quotes that are none of their own
 
 WORSE = 1e-4  # a difference of alignment below this is none
@@ -170,19 +170,24 @@ def _refused(text: str, before: str, gone: set[str], named: Sequence[Named]) -> 
         return f"the new caption has {len(text)} characters where the old one has {len(before)}"
     if named_still := next((t for t in named if t(text)), None):
         return f"the new caption still names {named_still.name!r}"
-    at = 0
+    spoken, at = _tokens(text), 0
     for sentence in sentences(before):
         if sentence in gone:
             continue
-        span = span_of(sentence, text[at:])
-        if span is None:
+        start = spoken.find(_tokens(sentence), at)
+        if start < 0:
             return f"the new caption no longer says {sentence!r}"
-        at += span[1]
+        at = start + len(_tokens(sentence)) - 1  # the space between two tokens belongs to both
     known = _words(before)
     words = _words(" ".join(s for s in after if s not in sentences(before)))
     if len(words - known) > FRESH * len(words):  # an apology, or another story
         return f"the new caption adds {len(words - known)} words, such as {min(words - known)!r}"
     return None
+
+
+def _tokens(text: str) -> str:
+    """The words and signs of a text with a space about each, whatever marks and spaces lay between them."""
+    return f" {' '.join(TOKEN.findall(unmarked(text)))} "
 
 
 def _words(text: str) -> set[str]:

@@ -6,8 +6,7 @@ import itertools
 import re
 from collections.abc import Collection, Sequence
 
-from symbal_hf.language.sentences import BULLET, LABEL, PICTURE, answers, items, sentences, unmarked
-from symbal_hf.language.spans import span_of
+from symbal_hf.language.sentences import BULLET, LABEL, answers, items, sentences, split, unmarked
 
 MARK = re.compile(
     r"(?<!\s)(?:\*{1,3}|~~|`{1,2})|(?:\*{1,3}|~~|`{1,2})(?!\s)|(?<!\w)_{1,3}|_{1,3}(?!\w)"
@@ -34,19 +33,18 @@ def without_sentences(text: str, wrong: Collection[str]) -> str | None:
     """
     if not wrong:
         return text
-    said = sentences(text)
-    if not set(wrong) <= set(said):
+    before = split(text)
+    if not set(wrong) <= {sentence.text for sentence in before}:
         return None
-    kept = [s for s in said if s not in wrong]
-    spans = _spans(text, said)
+    kept = [sentence.text for sentence in before if sentence.text not in wrong]
     after = text
     # From the last to the first: what is cut out later stands before it, where nothing has moved.
-    for sentence, span in reversed(list(zip(said, spans, strict=True))):
-        if sentence not in wrong:
-            continue
-        if span is None or (cut := _cut(after, *span)) is None:
-            return None
-        after = cut
+    for sentence in reversed(before):
+        if sentence.text in wrong:
+            cut = _cut(after, sentence.start, sentence.end)
+            if cut is None:
+                return None
+            after = cut
     if not kept:
         return ""
     after = _trimmed(text, _answered(after) if answers(unmarked(text)) != unmarked(text) else after)
@@ -55,33 +53,6 @@ def without_sentences(text: str, wrong: Collection[str]) -> str | None:
 
 def _words(texts: Sequence[str]) -> list[str]:
     return [word for text in texts for word in re.findall(r"\w+", text)]
-
-
-def _spans(text: str, said: Sequence[str]) -> list[tuple[int, int] | None]:
-    """Where each sentence stands: one after the other, never within a word or in what splitting drops."""
-    hidden = PICTURE.sub(lambda picture: "\0" * len(picture[0]), text)
-    labels = list(LABEL.finditer(hidden))
-    if answers(hidden) != hidden:
-        for label, end in zip(labels, [*(m.start() for m in labels[1:]), len(hidden)], strict=True):
-            stop = end if label[1] else label.end()
-            hidden = hidden[: label.start()] + "\0" * (stop - label.start()) + hidden[stop:]
-    out: list[tuple[int, int] | None] = []
-    at = 0
-    for sentence in said:
-        span, start = None, at
-        while (found := span_of(sentence, hidden[start:])) is not None:
-            begin, end = found[0] + start, found[1] + start
-            if not (_joined(hidden, begin) or _joined(hidden, end)):
-                span, at = (begin, end), end
-                break
-            start = begin + 1
-        out.append(span)
-    return out
-
-
-def _joined(text: str, at: int) -> bool:
-    """Whether a word goes on across this place; scripts without spaces have no such places."""
-    return 0 < at < len(text) and all(c.isalnum() and c < "\u2e80" for c in text[at - 1 : at + 1])
 
 
 def _cut(text: str, start: int, end: int) -> str | None:

@@ -30,13 +30,12 @@ class Facts:
 
     Attributes:
         row: (F,) int64, the caption's position in the audited data, ascending.
-        position: (F,) int64, the sentence's position in its caption.
-        text: F sentences, in memory or, where there are very many, on disk.
+        text: F sentences, in memory or, where there are very many, on disk. Where each stands in its caption
+            `symbal_hf.language.sentences.split` tells.
         n_rows: N.
     """
 
     row: NDArray[np.int64]
-    position: NDArray[np.int64]
     text: tuple[str, ...] | TextsOnDisk
     n_rows: int
 
@@ -90,18 +89,16 @@ def split_facts(captions: Iterable[str], *, in_memory: int = 2_000_000) -> Facts
         captions: N texts.
         in_memory: more sentences than this go to a file, some hundred bytes each that need not be held.
     """
-    rows, positions = array("q"), array("q")
-    n, done = 0, list[str]()
+    rows, n, done = array("q"), 0, list[str]()
 
     def parts() -> Iterator[list[str]]:
         nonlocal n
         part: list[str] = []
         for row, caption in enumerate(captions):
             n = row + 1
-            for position, sentence in enumerate(sentences(caption)):
-                rows.append(row)
-                positions.append(position)
-                part.append(sentence)
+            found = sentences(caption)
+            rows.extend([row] * len(found))
+            part += found
             if len(part) >= PART:
                 yield part
                 part = []
@@ -115,4 +112,4 @@ def split_facts(captions: Iterable[str], *, in_memory: int = 2_000_000) -> Facts
             break
     else:
         text = tuple(done)
-    return Facts(np.array(rows, np.int64), np.array(positions, np.int64), text, n)
+    return Facts(np.array(rows, np.int64), text, n)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from symbal_hf.language.spans import span_of
+from symbal_hf.language.sentences import split
 from symbal_hf.report.numbers import cut
 from symbal_hf.results.findings import Affected, Example, Finding, Skipped
 from symbal_hf.results.validation import Box, Validated, Validation
@@ -132,7 +132,8 @@ def bars(table: Finding | Validated) -> tuple[Bar, ...]:
 
 
 def _card(example: Example, has_feature: bool | None, jpeg: bytes | None, boxes: tuple[Box, ...]) -> Card:
-    start, end = span_of(example.fact, example.caption) or (len(example.caption), len(example.caption))
+    places = (sentence[:2] for sentence in split(example.caption) if sentence.text == example.fact)
+    start, end = next(places, (len(example.caption), len(example.caption)))
     before, fact, after = example.caption[:start], example.caption[start:end], example.caption[end:]
     picture = _picture(jpeg, boxes) if jpeg else None
     return Card(example, before, fact, after, has_feature, picture, boxes)

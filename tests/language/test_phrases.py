@@ -233,11 +233,11 @@ def test_sentences_lose_no_letter_and_keep_the_order(text):
     assert "".join(c for s in found for c in s if c.isalpha()) == letters
 
 
-def test_facts_know_their_row_and_place():
+def test_facts_know_their_row():
     facts = split_facts(["One. Two.", "", "🐶", "Three."])
     assert facts.text == ("One.", "Two.", "Three.") and len(facts) == 3
-    assert facts.row.tolist() == [0, 0, 3] and facts.position.tolist() == [0, 1, 0]
-    assert facts.n_rows == 4 and facts.row.dtype == facts.position.dtype == np.int64
+    assert facts.row.tolist() == [0, 0, 3]
+    assert facts.n_rows == 4 and facts.row.dtype == np.int64
 
 
 def test_no_captions_give_an_empty_table():
