@@ -43,42 +43,13 @@ def coco_base(
     instances_file, captions_file = annotations / f"instances_{split}.json", annotations / f"captions_{split}.json"
     instances = read_json(instances_file, ("images", "annotations", "categories"))
     captions = _captions(captions_file)
-    size, file_of = {}, {}
-    for image in instances["images"]:
-        pixels = image["width"] * image["height"]
-        if pixels <= 0:
-            raise BadData(f"{instances_file}: image {image['id']} is {image['width']} x {image['height']} pixels.")
-        size[image["id"]], file_of[image["id"]] = pixels, image["file_name"]
     names = {category["id"]: category["name"] for category in instances["categories"]}
-    areas: dict[int, dict[str, float]] = {image_id: {} for image_id in size}
-    small: dict[int, set[str]] = {image_id: set() for image_id in size}
-    for one in instances["annotations"]:
-        image_id, name = one["image_id"], names.get(one["category_id"])
-        if image_id not in size:
-            raise BadData(
-                f"{instances_file}: annotation {one['id']} is of image {image_id}, which the file does not list."
-            )
-        if name is None:
-            raise BadData(f"{instances_file}: annotation {one['id']} has the unknown category {one['category_id']}.")
-        share = one["area"] / size[image_id]
-        if share >= min_area:
-            areas[image_id][name] = min(1.0, areas[image_id].get(name, 0.0) + share)
-        else:
-            small[image_id].add(name)
-    kept = sorted(image_id for image_id in size if areas[image_id])
+    areas, small = _areas(instances, names, instances_file, min_area)
+    file_of = {image["id"]: image["file_name"] for image in instances["images"]}
+    kept = sorted(image_id for image_id in areas if areas[image_id])
     if not kept:
         raise BadData(f"{instances_file}: no image has an object of at least {min_area:.0%} of its area.")
-    texts, references = [], []
-    for image_id in kept:
-        known = captions.get(image_id, [])
-        if len(known) < CAPTIONS_OF_AN_IMAGE:
-            raise BadData(
-                f"{captions_file}: image {image_id} has {len(known)} captions with text; at least "
-                f"{CAPTIONS_OF_AN_IMAGE} are needed. Are both files of the same split?"
-            )
-        text, others = caption_and_references(known, seed=seed, row_id=str(image_id))
-        texts.append(text)
-        references.append(others)
+    texts, references = _texts(captions, kept, captions_file, seed)
     tiny = tuple(frozenset(small[image_id] - areas[image_id].keys()) for image_id in kept)
     return Base(
         ids=tuple(str(image_id) for image_id in kept),
@@ -93,12 +64,55 @@ def coco_base(
         origin="coco",
         licence="Annotations and captions CC BY 4.0 (COCO consortium); photos under their Flickr terms of use.",
         notes=(
-            f"{len(kept):,} of {len(size):,} images of {split} show an object of at least {min_area:.0%} of the image "
+            f"{len(kept):,} of {len(areas):,} images of {split} show an object of at least {min_area:.0%} of the image "
             f"(the paper has {EXPECTED:,}).",
             "Smaller objects are no features, "
             + ("and no error is planted where one is." if small_objects == "present" else "and are otherwise ignored."),
         ),
     )
+
+
+def _areas(
+    instances: dict[str, Any], names: dict[int, str], path: Path, min_area: float
+) -> tuple[dict[int, dict[str, float]], dict[int, set[str]]]:
+    """By image the shares of its area of large objects, and the names of small ones."""
+    size = {}
+    for image in instances["images"]:
+        size[image["id"]] = image["width"] * image["height"]
+        if size[image["id"]] <= 0:
+            raise BadData(f"{path}: image {image['id']} is {image['width']} x {image['height']} pixels.")
+    areas: dict[int, dict[str, float]] = {image_id: {} for image_id in size}
+    small: dict[int, set[str]] = {image_id: set() for image_id in size}
+    for instance in instances["annotations"]:
+        image_id, name = instance["image_id"], names.get(instance["category_id"])
+        if image_id not in size:
+            raise BadData(f"{path}: annotation {instance['id']} is of image {image_id}, which the file does not list.")
+        if name is None:
+            raise BadData(f"{path}: annotation {instance['id']} has the unknown category {instance['category_id']}.")
+        share = instance["area"] / size[image_id]
+        if share >= min_area:
+            areas[image_id][name] = min(1.0, areas[image_id].get(name, 0.0) + share)
+        else:
+            small[image_id].add(name)
+    return areas, small
+
+
+def _texts(
+    captions: dict[int, list[str]], kept: list[int], path: Path, seed: int
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The caption and the references of each image."""
+    texts, references = [], []
+    for image_id in kept:
+        known = captions.get(image_id, [])
+        if len(known) < CAPTIONS_OF_AN_IMAGE:
+            raise BadData(
+                f"{path}: image {image_id} has {len(known)} captions with text; at least {CAPTIONS_OF_AN_IMAGE} are "
+                "needed. Are both files of the same split?"
+            )
+        text, others = caption_and_references(known, seed=seed, row_id=str(image_id))
+        texts.append(text)
+        references.append(others)
+    return texts, references
 
 
 def read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmark_builder.bases.base import Base, sentence
 from benchmark_builder.bases.mimic_tables import LABELS, Image, files_folder, read_annotations, read_tables
@@ -19,7 +20,7 @@ from benchmark_builder.reports.radiology import (
 )
 from benchmark_builder.reports.statements import Statements
 from symbal_hf.core.errors import BadData
-from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.core.progress import Progress, quiet
 
 EXPECTED = 2233  # images, by the paper
 FRONTAL = ("AP", "PA")
@@ -73,30 +74,12 @@ def mimic_base(
         )
     with_impression = {study: report.impression for study, report in parsed.items() if report.impression}
     graphs = read_radgraph(radgraph, with_impression.keys()) if radgraph else {}
-    captions: dict[str, str] = {}
-    by_graph = 0
-    for study, impression in with_impression.items():
-        said = report_sentences(impression)
-        keep = asserted(said, graphs[study]) if study in graphs else None
-        by_graph += keep is not None
-        kept = [text for i, text in enumerate(said) if (keep[i] if keep is not None else says_something(text))]
-        if kept:
-            captions[study] = " ".join(map(sentence, kept))
+    captions, by_graph = _captions(with_impression, graphs)
     rows = [image for image in frontal if image.study in captions]
     if not rows:
         raise BadData(f"{folder}: no frontal film of the test split has an impression that asserts anything.")
     physicians = read_annotations(annotations, rows) if annotations else {}
-    present: list[frozenset[str]] = []
-    unsure: list[frozenset[str]] = []
-    for image in rows:
-        sources = [labels.get(image.study, {}), report_statuses(parsed[image.study].texts())]
-        if image.study in graphs:
-            sources.append(graph_statuses(graphs[image.study]))
-        found, doubted = weigh(sources)
-        said_so = physicians.get(image.dicom, {})
-        yes = frozenset(concept for concept, is_there in said_so.items() if is_there)
-        present.append((found - said_so.keys()) | yes)
-        unsure.append(doubted - said_so.keys())
+    present, unsure = _objects(rows, labels, parsed, graphs, physicians)
     notes += _counts(test, frontal, parsed, with_impression, captions, rows)
     if radgraph:
         without = len(with_impression.keys() - graphs.keys())
@@ -126,6 +109,41 @@ def mimic_base(
         licence=LICENCE,
         notes=(*notes, note),
     )
+
+
+def _captions(impressions: Mapping[str, str], graphs: Mapping[str, Any]) -> tuple[dict[str, str], int]:
+    """What each study's impression asserts, and in how many RadGraph decided which sentences do."""
+    captions: dict[str, str] = {}
+    by_graph = 0
+    for study, impression in impressions.items():
+        stated = report_sentences(impression)
+        keep = asserted(stated, graphs[study]) if study in graphs else None
+        by_graph += keep is not None
+        kept = [text for i, text in enumerate(stated) if (keep[i] if keep is not None else says_something(text))]
+        if kept:
+            captions[study] = " ".join(map(sentence, kept))
+    return captions, by_graph
+
+
+def _objects(
+    rows: Sequence[Image],
+    labels: Mapping[str, Mapping[str, Status]],
+    parsed: Mapping[str, Report],
+    graphs: Mapping[str, Any],
+    physicians: Mapping[str, Mapping[str, bool]],
+) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
+    """What each film shows, and what it may show; what physicians say overrides all other sources."""
+    present, unsure = [], []
+    for image in rows:
+        sources = [labels.get(image.study, {}), report_statuses(parsed[image.study].texts())]
+        if image.study in graphs:
+            sources.append(graph_statuses(graphs[image.study]))
+        weighed, doubted = weigh(sources)
+        decided = physicians.get(image.dicom, {})
+        yes = frozenset(concept for concept, is_there in decided.items() if is_there)
+        present.append((weighed - decided.keys()) | yes)
+        unsure.append(doubted - decided.keys())
+    return present, unsure
 
 
 def _references(report: Report) -> tuple[str, ...]:

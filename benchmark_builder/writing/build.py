@@ -34,7 +34,7 @@ from symbal_hf.core.files import write_whole
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from symbal_hf.models.encoders.embedding import Progress
+    from symbal_hf.core.progress import Progress
 
 FORMAT = "1"  # raise when the same base gives other tables, so that a half-built folder is not gone on with
 ROWS_PER_GROUP = 100  # of images: a viewer that reads one group then holds 100 images, not all
@@ -85,7 +85,7 @@ def build(
     Raises:
         BadData: `out` holds something else than a benchmark, or nothing is to be planted.
     """
-    from symbal_hf.models.encoders.embedding import quiet
+    from symbal_hf.core.progress import quiet
 
     show = progress or quiet
     if outside := [strength for strength in strengths if not 0 < strength <= 1]:

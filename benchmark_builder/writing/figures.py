@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from benchmark_builder.writing.stats import Setting
 
 STRATEGIES = ("random", "popular", "adversarial")
 # Okabe and Ito's colours, told apart by colour-blind readers; more domains than colours start again.
@@ -26,6 +25,37 @@ _STYLE: dict[Any, Any] = {
 }  # fmt: skip
 
 Panel = Callable[["Axes", dict[str, str]], None]  # draws into axes, given the colour of each domain
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One dataset with a planted error, as the figures show it.
+
+    Attributes:
+        config: its name, without the variant.
+        domain: the base that it is made from.
+        textual_error: t.
+        visual_feature: v.
+        size: image-text pairs.
+        target: the Cramér's V asked for, in (0, 1].
+        strength: the Cramér's V reached, in (0, 1].
+        error_share: share of the pairs that carry the planted error, in [0, 1].
+        feature_share: share of the pairs that show v, in [0, 1].
+        feature_area: mean share of the image that v takes where it is shown, in [0, 1]; None: unknown.
+        strategies: how the pair (t, v) was sampled: "random", "popular", "adversarial"; empty: not by category.
+    """
+
+    config: str
+    domain: str
+    textual_error: str
+    visual_feature: str
+    size: int
+    target: float
+    strength: float
+    error_share: float
+    feature_share: float
+    feature_area: float | None
+    strategies: tuple[str, ...]
 
 
 def composition(settings: Sequence[Setting]) -> bytes | None:

@@ -12,42 +12,12 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from benchmark_builder.planting.inject import TOLERANCE
+from benchmark_builder.writing.figures import Setting, composition, features
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One dataset with a planted error, as the figures show it.
-
-    Attributes:
-        config: its name, without the variant.
-        domain: the base that it is made from.
-        textual_error: t.
-        visual_feature: v.
-        size: image-text pairs.
-        target: the Cramér's V asked for, in (0, 1].
-        strength: the Cramér's V reached, in (0, 1].
-        error_share: share of the pairs that carry the planted error, in [0, 1].
-        feature_share: share of the pairs that show v, in [0, 1].
-        feature_area: mean share of the image that v takes where it is shown, in [0, 1]; None: unknown.
-        strategies: how the pair (t, v) was sampled: "random", "popular", "adversarial"; empty: not by category.
-    """
-
-    config: str
-    domain: str
-    textual_error: str
-    visual_feature: str
-    size: int
-    target: float
-    strength: float
-    error_share: float
-    feature_share: float
-    feature_area: float | None
-    strategies: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -222,7 +192,6 @@ def write_statistics(folder: str | Path, out: str | Path) -> dict[str, Path]:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise BadData("the figures need matplotlib; run `pip install 'symbal-hf[report]'`.") from error
-    from benchmark_builder.writing.figures import composition, features
 
     stats, out = statistics(folder), Path(out)
     out.mkdir(parents=True, exist_ok=True)

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from benchmark_builder.planting.inject import Plan, largest_v, solve
-from benchmark_builder.writing.figures import composition, features
-from benchmark_builder.writing.stats import Setting, statistics, summary_rows, table, write_statistics
+from benchmark_builder.writing.figures import Setting, composition, features
+from benchmark_builder.writing.stats import statistics, summary_rows, table, write_statistics
 from symbal_hf.core.errors import BadData
 
 SCHEMA = pa.schema(
