@@ -170,8 +170,18 @@ def _captioned(
     """Caption the images, and write those that got a caption."""
     spec = str(parts.composition.captioner)
     chat = parts.chat(spec)
-    provenance = _provenance(chat, parts.prompts, decoding) | {"source": rows.read or rows.source, **chosen}
-    provenance["versions"] = _versions(chat.name)
+    asked = None if getattr(chat, "wordless", False) else parts.prompts
+    provenance = {
+        "model": chat.name,
+        "revision": chat.revision,
+        "settings": getattr(chat, "settings", ""),
+        "prompt": asked and asked.render(ASKED),
+        "prompt_hash": asked and asked.hash(ASKED),
+        **decoding,
+        "source": rows.read or rows.source,
+        **chosen,
+        "versions": _versions(chat.name),
+    }
     replaces = check_out(out, provenance, rows.ids)
     names: Sequence[str | None] = [None] * len(rows)
     root = None
@@ -213,19 +223,6 @@ def _captioner(
         )
     (spec,) = (name for name in named({"captioner": model})[0].values() if name is not None)
     return spec, model
-
-
-def _provenance(chat: ChatModel, asked: Prompts, decoding: Mapping[str, Any]) -> dict[str, Any]:
-    """What a caption of one image depends on."""
-    wordless = getattr(chat, "wordless", False)
-    return {
-        "model": chat.name,
-        "revision": chat.revision,
-        "settings": getattr(chat, "settings", ""),
-        "prompt": None if wordless else asked.render(ASKED),
-        "prompt_hash": None if wordless else asked.hash(ASKED),
-        **decoding,
-    }
 
 
 def _outcome(

@@ -55,7 +55,7 @@ def _name(file: Path | str | None, root: Path) -> str | None:
     return file.relative_to(root).as_posix() if isinstance(file, Path) else file
 
 
-def check_out(out: Path, made: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
+def check_out(out: Path, provenance: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
     """The digest of the file that is already there, if any, which rows `ids` of a run like this may replace.
 
     Raises:
@@ -72,9 +72,9 @@ def check_out(out: Path, made: Mapping[str, Any], ids: Sequence[str]) -> list[st
     if digest not in before["sha256"]:
         raise BadData(f"{out} has been changed since `symbal caption` wrote it{other}")
     for name in SAME:
-        if before.get(name) != made[name]:
+        if before.get(name) != provenance[name]:
             raise BadData(
-                f"{out} holds captions of another run ({name} {before.get(name)!r}, not {made[name]!r}){other}"
+                f"{out} holds captions of another run ({name} {before.get(name)!r}, not {provenance[name]!r}){other}"
             )
     if lost := len(set(_ids(out)) - set(ids)):
         raise BadData(f"{out} holds captions of {lost:,} images that are not among the {len(ids):,} of this run{other}")
@@ -91,9 +91,13 @@ def _ids(out: Path) -> Iterable[str]:
 
 
 def write_captions(
-    out: Path, rows: Sequence[Mapping[str, Any]], images: Images, which: Sequence[int], made: dict[str, Any],
+    out: Path,
+    rows: Sequence[Mapping[str, Any]],
+    images: Images,
+    which: Sequence[int],
+    provenance: dict[str, Any],
     replaces: Sequence[str] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Write `out` whole, and beside it how it was made.
 
     Args:
@@ -101,7 +105,7 @@ def write_captions(
         rows: id, image (a name), caption and whatever else is known of each.
         images: of which a .parquet file holds those that have a caption.
         which: for each row of `rows` its row in `images`.
-        made: how; must have `SAME`, and "image_root" where the names in a .jsonl file are relative to another folder.
+        provenance: must have `SAME`, and "image_root" where the names in a .jsonl file are relative to another folder.
         replaces: digest of the file that is there.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -113,8 +117,9 @@ def write_captions(
             with part.open("w", encoding="utf-8") as file:
                 file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         # First what is told: if nothing more happens, the file that is there is still one of those it tells of.
-        made = made | {"path": str(out.resolve()), "sha256": list(dict.fromkeys((_digest(part), *replaces)))}
-        write_whole(about(out), json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+        digests = list(dict.fromkeys((_digest(part), *replaces)))
+        whole = provenance | {"path": str(out.resolve()), "sha256": digests}
+        write_whole(about(out), json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)

@@ -31,21 +31,13 @@ REFUSAL = re.compile(
 
 @dataclass(frozen=True)
 class PublishedCaptioner:
-    """What a captioner of the Hub needs.
-
-    Attributes:
-        name: Hub id.
-        gpu_gb: GB of GPU memory with room to work, in bfloat16.
-        disk_gb: GB of the download.
-        licence: and "gated" where one has to ask.
-        image_tokens: of a 640 x 480 photo, as its processor cuts it up.
-    """
+    """What a captioner of the Hub needs."""
 
     name: str
-    gpu_gb: float
-    disk_gb: float
-    licence: str
-    image_tokens: int
+    gpu_gb: float  # memory with room to work, in bfloat16
+    disk_gb: float  # size of the download
+    licence: str  # and "gated" where one has to ask
+    image_tokens: int  # of a 640 x 480 photo, as its processor cuts it up
 
 
 CAPTIONERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from symbal_hf.data.table import AuditData
 from symbal_hf.language.facts import split_facts
@@ -69,9 +69,8 @@ class _Sizes:
     pictured: bool
 
 
-@dataclass(frozen=True)
-class _Call:
-    """`calls` questions by one prompt with `more` characters filled in, about one image each where `image`."""
+class _Call(NamedTuple):
+    """`calls` questions by one prompt with `more` characters filled in, each about an image where `image`."""
 
     part: str
     model: str | None
@@ -114,11 +113,11 @@ def estimate(
     if method == "paper":
         calls += _summaries(composition, sizes, CLUSTERS * settings)
     asked = []
-    for call in calls:
-        if call.model is not None and call.calls:
-            into = (len(prompts.source(call.prompt)) + call.more) / CHARACTERS_PER_TOKEN + call.image * image_tokens
-            out = max(len(call.answer) / CHARACTERS_PER_TOKEN, 1)
-            asked.append(Questions(call.part, call.model, call.calls, ceil(call.calls * into), ceil(call.calls * out)))
+    for part, model, n, prompt, more, answer, image in calls:
+        if model is not None and n:
+            into = (len(prompts.source(prompt)) + more) / CHARACTERS_PER_TOKEN + image * image_tokens
+            out = max(len(answer) / CHARACTERS_PER_TOKEN, 1)
+            asked.append(Questions(part, model, n, ceil(n * into), ceil(n * out)))
     embedded = tuple(_embedded(composition, sizes, method))
     return Estimate(sizes.rows, sizes.facts, tuple(asked), embedded, _hours(asked, models, tflops))
 
@@ -140,17 +139,17 @@ def _sizes(data: AuditData) -> _Sizes:
 
 def _scores(composition: Composition, sizes: _Sizes, method: str) -> Iterator[_Call]:
     """Whether each fact is true of its image, by both scorers unless they ask the same."""
-    chat_of = composition.chat_of
-    kinds = {part: split_part(getattr(composition, part))[0] for part in ("scorer_1", "scorer_2")}
-    same = kinds["scorer_1"] == kinds["scorer_2"] and chat_of("scorer_1") == chat_of("scorer_2")
-    for part in ("scorer_1",) if same or method != "paper" else ("scorer_1", "scorer_2"):
-        fact, both = sizes.fact_length, sizes.fact_length + sizes.reference_length
-        if kinds[part] == "text-only":
-            yield _Call(part, chat_of(part), sizes.facts, "fact_of_text", both, "1")
-        elif kinds[part] == "vision-language" and sizes.referenced:
-            yield _Call(part, chat_of(part), sizes.facts, "fact_of_image_and_text", both, "1", image=True)
-        elif kinds[part] == "vision-language":
-            yield _Call(part, chat_of(part), sizes.facts, "fact_of_image", fact, "1", image=True)
+    asking = {p: (split_part(getattr(composition, p))[0], composition.chat_of(p)) for p in ("scorer_1", "scorer_2")}
+    if method != "paper" or asking["scorer_1"] == asking["scorer_2"]:
+        del asking["scorer_2"]
+    fact, both = sizes.fact_length, sizes.fact_length + sizes.reference_length
+    for part, (kind, chat) in asking.items():
+        if kind == "text-only":
+            yield _Call(part, chat, sizes.facts, "fact_of_text", both, "1")
+        elif kind == "vision-language" and sizes.referenced:
+            yield _Call(part, chat, sizes.facts, "fact_of_image_and_text", both, "1", image=True)
+        elif kind == "vision-language":
+            yield _Call(part, chat, sizes.facts, "fact_of_image", fact, "1", image=True)
 
 
 def _looks(composition: Composition, sizes: _Sizes) -> Iterator[_Call]:
