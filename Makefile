@@ -10,7 +10,7 @@ demo: $(VENV)/ready
 	$(BIN)/symbal demo --out demo-out
 
 test: $(VENV)/ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -77,11 +77,11 @@ def test_one_dataset_is_one_answer_whatever_form_it_has(auditor, rows, dataset, 
     assert auditor([dataset, rows]) == [found, found]
 
 
-def test_what_has_no_end_needs_a_limit(auditor, rows, dataset):
-    found = auditor(rows[:200])
-    stream = dataset.to_iterable_dataset()
-    assert isinstance(stream, IterableDataset)
-    assert auditor(stream, limit=200) == found == pipeline(TASK, limit=200)(row for row in rows)
+def test_what_has_no_end_needs_a_limit(rows, dataset):
+    auditor, n = pipeline(TASK, tau=0.4), 120
+    found, stream = auditor(rows[:n]), dataset.to_iterable_dataset()
+    assert pairs(found) == [PAIR] and isinstance(stream, IterableDataset)
+    assert auditor(stream, limit=n) == found == pipeline(TASK, tau=0.4, limit=n)(row for row in rows)
     with pytest.raises(BadData, match="a IterableDataset may have no end; give limit"):
         auditor(stream)
     with pytest.raises(BadData, match="a generator may have no end; give limit"):
@@ -232,11 +232,10 @@ def test_a_model_that_sees_no_images_is_refused(tmp_path):
         pipeline(TASK, model=str(tmp_path / "bert"))
 
 
-def test_parts_may_be_objects(auditor, base, rows, tmp_path):
+def test_parts_may_be_objects(auditor, base, rows):
     oracle = Oracle(base, miss=0.05)
-    store = Store(tmp_path / "s.sqlite")
-    assert pairs(auditor(rows, scorer=oracle, store=store))[0] == PAIR
-    assert pairs(pipeline(TASK, chat=oracle, scorer="vision-language", store=store)(rows))[0] == PAIR
+    assert pairs(auditor(rows, scorer=oracle))[0] == PAIR
+    assert pairs(pipeline(TASK, chat=oracle, scorer="vision-language")(rows))[0] == PAIR
 
 
 def truthful(base, rows):
@@ -256,7 +255,7 @@ def truthful(base, rows):
     return scorer, seen
 
 
-def test_a_function_may_score_and_another_may_name(base, rows, tmp_path):
+def test_a_function_may_score_and_another_may_name(base, rows):
     scorer, seen = truthful(base, rows)
     asked = []
 
@@ -264,12 +263,11 @@ def test_a_function_may_score_and_another_may_name(base, rows, tmp_path):
         asked.append(texts)
         return ["Bench", "bench ", "dog"] if any("bench" in text.lower() for text in texts) else ["car"]
 
-    store = Store(tmp_path / "s.sqlite")
-    assert pairs(pipeline(TASK, scorer=scorer, store=store)(rows))[0] == PAIR
+    assert pairs(pipeline(TASK, scorer=scorer)(rows))[0] == PAIR
     assert seen and max(seen) <= 64
     references = [row | {"references": [f"There is a {' and a '.join(sorted(base.objects[i]))}."]}
                   for i, row in enumerate(rows)]  # fmt: skip
-    named = pipeline(TASK, scorer=scorer, summarizer=summarizer, method="paper", output="prediction", store=store)
+    named = pipeline(TASK, scorer=scorer, summarizer=summarizer, method="paper", output="prediction")
     assert named(references)["textual_error"][:2] == ["bench", "dog"]
     assert len(asked) >= 2
 
@@ -280,16 +278,15 @@ def test_a_function_may_score_and_another_may_name(base, rows, tmp_path):
      (lambda images, facts: np.full(len(facts), 7.0), r"between 7 and 7; it must give one in \[0, 1\]"),
      (object(), "scorer_1=object object; give a name, or a chat model")],
 )  # fmt: skip
-def test_a_function_that_scores_badly_is_told_so(auditor, rows, scorer, complaint, tmp_path):
+def test_a_function_that_scores_badly_is_told_so(auditor, rows, scorer, complaint):
     with pytest.raises(BadData, match=complaint):
-        auditor(rows[:40], scorer=scorer, store=Store(tmp_path / "s.sqlite"))
+        auditor(rows[:40], scorer=scorer)
 
 
-def test_a_summarizer_gives_a_list(rows, base, tmp_path):
+def test_a_summarizer_gives_a_list(rows, base):
     scorer, _ = truthful(base, rows)
     with pytest.raises(BadData, match="summarizer_1 gave 'bench'; it must give a list of names"):
-        pipeline(TASK, scorer=scorer, summarizer=lambda texts: "bench", method="paper",
-                 store=Store(tmp_path / "s.sqlite"))(rows)  # fmt: skip
+        pipeline(TASK, scorer=scorer, summarizer=lambda texts: "bench", method="paper")(rows)
 
 
 @pytest.mark.parametrize(
