@@ -148,24 +148,30 @@ def main() -> None:
         print(f"{number}/{len(settings)} {setting.config}: {right}", flush=True)
     for row in rows if args.clean_seeds else ():
         if row.method == "association":
-            none = 0
-            for seed in range(args.clean_seeds):
-                # The same pictures, other captions of theirs.
-                other = scenes_base(rows=args.rows, seed=args.seed, captions=1000 + seed)
-                nothing = Planted(other.captions, (), (), Plan(0, 0, 0.0))
-                data = planted(other, nothing, references=row.references)
-                result = symbal_hf.audit(data, chat=chat, store=store, seed=args.seed, **row.parts)
-                none += result.verdict == "none"
-            told = "references" if row.references else "no references"
-            print(f"nothing planted, {row.label}, {told}: verdict none in {none} of {args.clean_seeds}", flush=True)
-    if not settings:
-        return
+            print_clean(row, args, chat, store)
+    if settings:
+        print_table(rows)
+
+
+def print_clean(row: Row, args: argparse.Namespace, chat: ChatModel, store: Store) -> None:
+    """How often nothing is found where nothing was planted: the same pictures, other captions of theirs."""
+    none = 0
+    for seed in range(args.clean_seeds):
+        other = scenes_base(rows=args.rows, seed=args.seed, captions=1000 + seed)
+        data = planted(other, Planted(other.captions, (), (), Plan(0, 0, 0.0)), references=row.references)
+        none += symbal_hf.audit(data, chat=chat, store=store, seed=args.seed, **row.parts).verdict == "none"
+    references = "references" if row.references else "no references"
+    print(f"nothing planted, {row.label}, {references}: verdict none in {none} of {args.clean_seeds}", flush=True)
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    """The shares of settings as a Markdown table."""
     print(f"\n| method | references | scorers; summarizers | {' | '.join(HEADS)} |")
     print("|---" * (3 + len(HEADS)) + "|")
     for row in rows:
-        shares = [sum(one[head] for one in row.scores) / len(row.scores) for head in HEADS]
-        told = "yes" if row.references else "no"
-        print(f"| {row.method} | {told} | {row.label} | " + " | ".join(f"{share:.2f}" for share in shares) + " |")
+        shares = [sum(hits[head] for hits in row.scores) / len(row.scores) for head in HEADS]
+        references = "yes" if row.references else "no"
+        print(f"| {row.method} | {references} | {row.label} | " + " | ".join(f"{share:.2f}" for share in shares) + " |")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -140,17 +141,8 @@ def train_language(
     # On a CPU the fused attention takes several times as long as the plain one to learn from such short rows.
     model.model.language_model.set_attn_implementation("eager")
     student, *optimizers = fabric.setup(module, *optimizers)
-    before, step, level, all_tasks = 0.0, 0, 0.5, False
-    if file.exists():
-        state = fabric.load(file)
-        module.load_state_dict(state["student"])
-        for optimizer, values in zip(optimizers, state["optimizers"], strict=True):
-            rates = [group["rate"] for group in optimizer.param_groups]
-            optimizer.load_state_dict(values)
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["rate"] = rate  # that of this script, not the one saved
-        before, step, all_tasks = state["seconds"], state["step"], state.get("all_tasks", False)
-        print(f"going on from step {step}, {before / 60:.1f} minutes", flush=True)
+    level = 0.5
+    before, step, all_tasks = _go_on(fabric, file, module, optimizers)
     asker, packer = Asker(pool, 1000 + step), Packer(tokenizer, LENGTH, ROWS)
     rng = np.random.default_rng(step)
     source, waiting = groups(asker, all_tasks), list[list[Question]]()
@@ -176,15 +168,9 @@ def train_language(
             optimizer.step()
             optimizer.zero_grad()
         step += 1
-        with torch.no_grad():
-            good = (logits.argmax(-1) == labels).float()
-            strong = batch.weights[batch.labels >= 0]
-            for kind, which in (("digit", strong == 3), ("so far", strong < 0.5), ("word", strong == 1)):
-                if which.any():
-                    right[kind].append(float(good[which].mean()))
-            level += 0.05 * (float(good[strong == 3].mean()) - level) if (strong == 3).any() else 0.0
-            right["loss"].append(float(loss.detach()))
-            right["lens"].append(float(lens.detach()))
+        level = _judged(right, level, logits, labels, batch.weights[batch.labels >= 0])
+        right["loss"].append(float(loss.detach()))
+        right["lens"].append(float(lens.detach()))
         now = time.monotonic()
         if now - told > 20:
             told = now
@@ -195,6 +181,33 @@ def train_language(
             saved = now
             _save(fabric, file, module, optimizers, before + now - start, step, all_tasks)
     _save(fabric, file, module, optimizers, seconds, step, all_tasks)
+
+
+def _go_on(fabric: Fabric, file: Path, module: Student, optimizers: list[Any]) -> tuple[float, int, bool]:
+    """Seconds and steps that were trained before, and whether with all tasks; their state is loaded."""
+    if not file.exists():
+        return 0.0, 0, False
+    state = fabric.load(file)
+    module.load_state_dict(state["student"])
+    for optimizer, values in zip(optimizers, state["optimizers"], strict=True):
+        rates = [group["rate"] for group in optimizer.param_groups]
+        optimizer.load_state_dict(values)
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["rate"] = rate  # that of this script, not the one saved
+    print(f"going on from step {state['step']}, {state['seconds'] / 60:.1f} minutes", flush=True)
+    return state["seconds"], state["step"], state.get("all_tasks", False)
+
+
+@torch.no_grad()
+def _judged(
+    right: dict[str, list[float]], level: float, logits: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor
+) -> float:
+    """Notes the share of right answers by their kind, and gives the level of the digits after this step."""
+    good = (logits.argmax(-1) == labels).float()
+    for kind, which in (("digit", weights == 3), ("so far", weights < 0.5), ("word", weights == 1)):
+        if which.any():
+            right[kind].append(float(good[which].mean()))
+    return level + (0.05 * (float(good[weights == 3].mean()) - level) if (weights == 3).any() else 0.0)
 
 
 def _save(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import lightning
 import numpy as np
@@ -16,6 +19,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
 
+from benchmark_builder.bases.base import Base
 from benchmark_builder.bases.photos import photo_base
 from benchmark_builder.scenes.draw import BACKGROUND_NAMES, OBJECT_NAMES, make_scene
 from symbal_hf.auditing.judges.pixels import QUESTIONS
@@ -31,6 +35,7 @@ WORDINGS = (
 )  # fmt: skip
 NEVER = slice(3, None, 8)  # every eighth class is left out of the run that measures classes never trained on
 WIDE = 250  # ImageNet names asked per step
+DRAWN = {*OBJECT_NAMES, *BACKGROUND_NAMES}
 SCENE_SEED = 1000  # scenes of the demo and the benchmark use other seeds
 
 
@@ -104,6 +109,140 @@ def scores(
     return auc, precision
 
 
+@dataclass
+class Lesson:
+    """What the adapter is trained and measured on.
+
+    Attributes:
+        args: of the command.
+        train: COCO photos to learn from; `test` photos apart.
+        classes: every name that any of the images may have.
+        shown: what each drawn scene shows, those for measuring last.
+        stored: features of the images by their kind, and what the backbone says of them.
+        texts: (W, C, 384) wordings of the classes, and `wide` those of ImageNet's.
+        questions: (Q, C, 384) as the judge puts them.
+        names: what ImageNet calls each of its classes.
+    """
+
+    args: argparse.Namespace
+    train: Base
+    test: Base
+    classes: list[str]
+    shown: list[frozenset[str]]
+    stored: dict[str, Any]
+    texts: torch.Tensor
+    wide: torch.Tensor
+    questions: torch.Tensor
+    names: list[list[str]]
+
+    @cached_property
+    def coco(self) -> np.ndarray:
+        """(C,) 1 for COCO's classes; `ours` for those of scenes."""
+        return np.array([any(c in row for row in self.train.objects) for c in self.classes], np.float32)
+
+    @cached_property
+    def ours(self) -> np.ndarray:
+        """(C,) 1 for the names that scenes are drawn of."""
+        return np.array([c in DRAWN for c in self.classes], np.float32)
+
+    def table(self, rows: Any) -> np.ndarray:
+        """(N, C) which classes each row has."""
+        return np.array([[c in row for c in self.classes] for row in rows], np.float32)
+
+    @cached_property
+    def data(self) -> tuple[torch.Tensor, ...]:
+        """Features, presence, where presence is known, and what the backbone says, of all images to learn from."""
+        photos, scenes = len(self.train.ids), self.args.scenes
+        # A photo's labels are COCO's classes and a scene's are ours: elsewhere nothing is known, not "absent".
+        known = np.concatenate([np.tile(self.coco, (photos, 1)), np.tile(self.ours, (scenes, 1))])
+        present = np.concatenate([self.table(self.train.objects), self.table(self.shown[:scenes])])
+        grid = torch.cat([self.stored["train"][0], self.stored["scenes"][0]])
+        says = torch.cat([self.stored["train"][1], self.stored["scenes"][1]])
+        says[photos:] = 0  # a network of photos has no say about drawings ...
+        return grid, torch.from_numpy(present), torch.from_numpy(known), says
+
+    def fit(self, left_out: np.ndarray) -> LiteAdapter:
+        """An adapter trained without the classes (C,) that are `left_out`."""
+        lightning.seed_everything(self.args.seed)
+        grid, present, known, says = self.data
+        allowed = torch.ones(len(self.names))
+        vocabulary = json.loads((self.args.data / "mllm_coco" / "chair_vocab.json").read_text())
+        gone = {c for c, out in zip(self.classes, left_out, strict=True) if out}
+        gone |= {s.strip() for s, c in vocabulary["inverse_synonym_dict"].items() if c in gone}
+        for i, group in enumerate(self.names):
+            if any(re.search(rf"\b{re.escape(g)}s?\b", " ".join(group).lower()) for g in gone):
+                allowed[i] = 0
+        seen = known * torch.from_numpy(1 - left_out)
+        loader = DataLoader(TensorDataset(grid, present, seen, says), batch_size=64, shuffle=True, drop_last=True)
+        steps = self.args.epochs * len(loader)
+        module = Train(self.texts, self.wide, allowed, steps=steps, weight=self.args.weight)
+        shown = {"enable_checkpointing": False, "enable_model_summary": False, "enable_progress_bar": False}
+        lightning.Trainer(max_epochs=self.args.epochs, accelerator="cpu", logger=False, **shown).fit(module, loader)
+        module.network.eval()
+        return module.adapter
+
+    def report(self, adapter: LiteAdapter, label: str, keep: np.ndarray) -> dict[str, float]:
+        """Prints and gives the figures over the classes (C,) to `keep`, on photos and scenes apart."""
+        out = {}
+        drawn = self.table(self.shown[self.args.scenes :])
+        for kind, base, mask in (("photos", self.table(self.test.objects), self.coco), ("scenes", drawn, self.ours)):
+            grid = self.stored["test" if kind == "photos" else "test scenes"][0]
+            auc, precision = scores(adapter, grid, base, self.questions)
+            use = (mask > 0) & keep & ~np.isnan(auc)
+            if use.sum() < 5:  # a mean over two classes says nothing
+                continue
+            out[kind] = f"AUC {auc[use].mean():.3f}  mAP {precision[use].mean():.3f}  over {use.sum()} classes"
+            print(f"{label}, held-out {kind}: {out[kind]}", flush=True)
+        return out
+
+
+def features(args: argparse.Namespace, train: Base, test: Base) -> dict[str, Any]:
+    """Features of all images, from the cache file where there is one."""
+    if args.cache and args.cache.exists():
+        return torch.load(args.cache)
+    vision = LiteVision()
+
+    def photos(base: Base) -> list[Any]:
+        return [partial(lambda path: decode(path.read_bytes()), path) for path in base.images or ()]
+
+    def drawn(n: int, seed: int) -> list[Any]:
+        return [partial(lambda index: make_scene(index, seed=seed)[1], index) for index in range(n)]
+
+    stored = {
+        "train": grids(photos(train), vision, flips=True),
+        "scenes": grids(drawn(args.scenes, SCENE_SEED), vision, flips=True),
+        "test": grids(photos(test), vision, flips=False),
+        "test scenes": grids(drawn(500, SCENE_SEED + 1), vision, flips=False),
+    }
+    if args.cache:
+        torch.save(stored, args.cache)
+    return stored
+
+
+def lesson(args: argparse.Namespace) -> Lesson:
+    """Everything read, drawn and encoded."""
+    from timm.data import ImageNetInfo
+
+    text = MiniLM()
+    train, test = photo_base(args.data / "coco", part="train"), photo_base(args.data / "coco", part="held_out")
+    classes = sorted({name for row in (*train.objects, *test.objects) for name in row} | DRAWN)
+    scenes = [make_scene(i, seed=SCENE_SEED)[0] for i in range(args.scenes)]
+    tests = [make_scene(i, seed=SCENE_SEED + 1)[0] for i in range(500)]
+    shown = [frozenset([scene.background, *(o.name for o in scene.objects)]) for scene in (*scenes, *tests)]
+    info = ImageNetInfo()
+    names = [info.index_to_description(i).split(", ") for i in range(1000)]
+    forms = ("a {}", "There is a {} in the picture.", "A {} can be seen here.")
+    asked = [[w.format(n[min(k, len(n) - 1)]) for n in names] for k in (0, 1) for w in forms]
+
+    def encoded(groups: list[list[str]]) -> torch.Tensor:
+        return torch.from_numpy(np.stack([text.encode(group) for group in groups]))
+
+    texts = encoded([[w.format(c) for c in classes] for w in WORDINGS])
+    questions = encoded([[q.format(c) for c in classes] for q in QUESTIONS])
+    stored = features(args, train, test)
+    return Lesson(args, train, test, classes, shown, stored, texts, encoded(asked), questions, names)
+
+
 def main() -> None:
     """Train, measure, save."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -116,94 +255,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("symbal_hf/models/encoders/weights/lite_adapter.safetensors"))
     args = parser.parse_args()
     lightning.seed_everything(args.seed)
-    vision, text = LiteVision(), MiniLM()
-
-    train, test = photo_base(args.data / "coco", part="train"), photo_base(args.data / "coco", part="held_out")
-    drawn_names = {*OBJECT_NAMES, *BACKGROUND_NAMES}
-    classes = sorted({name for row in (*train.objects, *test.objects) for name in row} | drawn_names)
-    scenes = [make_scene(i, seed=SCENE_SEED)[0] for i in range(args.scenes)]
-    tests = [make_scene(i, seed=SCENE_SEED + 1)[0] for i in range(500)]
-    shown = [frozenset([scene.background, *(o.name for o in scene.objects)]) for scene in (*scenes, *tests)]
-
-    def photo(path: Path):  # noqa: ANN202
-        return lambda: decode(path.read_bytes())
-
-    def drawn(index: int, seed: int):  # noqa: ANN202
-        return lambda: make_scene(index, seed=seed)[1]
-
-    if args.cache and args.cache.exists():
-        stored = torch.load(args.cache)
-    else:
-        stored = {
-            "train": grids([photo(p) for p in train.images or ()], vision, flips=True),
-            "scenes": grids([drawn(i, SCENE_SEED) for i in range(args.scenes)], vision, flips=True),
-            "test": grids([photo(p) for p in test.images or ()], vision, flips=False),
-            "test scenes": grids([drawn(i, SCENE_SEED + 1) for i in range(500)], vision, flips=False),
-        }
-        if args.cache:
-            torch.save(stored, args.cache)
-
-    def table(rows) -> np.ndarray:  # noqa: ANN001
-        return np.array([[c in row for c in classes] for row in rows], np.float32)
-
-    # A photo's labels are COCO's classes and a scene's are ours: elsewhere nothing is known, not "absent".
-    coco = np.array([any(c in row for row in train.objects) for c in classes], np.float32)
-    ours = np.array([c in drawn_names for c in classes], np.float32)
-    present = torch.from_numpy(np.concatenate([table(train.objects), table(shown[: args.scenes])]))
-    known = torch.from_numpy(np.concatenate([np.tile(coco, (len(train.ids), 1)), np.tile(ours, (args.scenes, 1))]))
-    grid = torch.cat([stored["train"][0], stored["scenes"][0]])
-    says = torch.cat([stored["train"][1], stored["scenes"][1]])
-    says[len(train.ids) :] = 0  # a network of photos has no say about drawings ...
-    texts = torch.from_numpy(np.stack([text.encode([w.format(c) for c in classes]) for w in WORDINGS]))
-    questions = torch.from_numpy(np.stack([text.encode([q.format(c) for c in classes]) for q in QUESTIONS]))
-    from timm.data import ImageNetInfo
-
-    info = ImageNetInfo()
-    names = [info.index_to_description(i).split(", ") for i in range(1000)]
-    forms = ("a {}", "There is a {} in the picture.", "A {} can be seen here.")
-    asked = [[w.format(n[min(k, len(n) - 1)]) for n in names] for k in (0, 1) for w in forms]
-    wide = torch.from_numpy(np.stack([text.encode(names_asked) for names_asked in asked]))
-
-    def fit(left_out: np.ndarray) -> LiteAdapter:
-        lightning.seed_everything(args.seed)
-        seen = known * torch.from_numpy(1 - left_out)
-        allowed = torch.ones(len(names))
-        synonyms = json.loads((args.data / "mllm_coco" / "chair_vocab.json").read_text())["inverse_synonym_dict"]
-        gone = {c for c, out in zip(classes, left_out, strict=True) if out}
-        gone |= {s.strip() for s, c in synonyms.items() if c in gone}
-        for i, group in enumerate(names):
-            if any(re.search(rf"\b{re.escape(g)}s?\b", " ".join(group).lower()) for g in gone):
-                allowed[i] = 0
-        loader = DataLoader(TensorDataset(grid, present, seen, says), batch_size=64, shuffle=True, drop_last=True)
-        module = Train(texts, wide, allowed, steps=args.epochs * len(loader), weight=args.weight)
-        trainer = lightning.Trainer(
-            max_epochs=args.epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
-            enable_model_summary=False, enable_progress_bar=False,
-        )  # fmt: skip
-        trainer.fit(module, loader)
-        module.network.eval()
-        return module.adapter
-
-    def report(adapter: LiteAdapter, label: str, keep: np.ndarray) -> dict[str, float]:
-        out = {}
-        for kind, base, mask in (("photos", table(test.objects), coco), ("scenes", table(shown[args.scenes :]), ours)):
-            auc, precision = scores(adapter, stored["test" if kind == "photos" else "test scenes"][0], base, questions)
-            use = (mask > 0) & keep & ~np.isnan(auc)
-            if use.sum() < 5:  # a mean over two classes says nothing
-                continue
-            out[kind] = f"AUC {auc[use].mean():.3f}  mAP {precision[use].mean():.3f}  over {use.sum()} classes"
-            print(f"{label}, held-out {kind}: {out[kind]}", flush=True)
-        return out
-
-    photos_only = np.zeros(len(classes), np.float32)
-    coco_classes = np.flatnonzero(coco)
-    photos_only[coco_classes[NEVER]] = 1
-    print("classes left out of the second run:", [classes[i] for i in np.flatnonzero(photos_only)])
-    adapter = fit(np.zeros(len(classes), np.float32))
-    final = report(adapter, "trained classes", np.ones(len(classes), bool))
+    made = lesson(args)
+    photos_only = np.zeros(len(made.classes), np.float32)
+    photos_only[np.flatnonzero(made.coco)[NEVER]] = 1
+    print("classes left out of the second run:", [made.classes[i] for i in np.flatnonzero(photos_only)])
+    adapter = made.fit(np.zeros(len(made.classes), np.float32))
+    final = made.report(adapter, "trained classes", np.ones(len(made.classes), bool))
     save_file({k: v.detach().half().contiguous() for k, v in adapter.network.state_dict().items()}, args.out)
-    unseen = report(fit(photos_only), "classes never trained on", photos_only > 0)
-    args.out.with_name("README.md").write_text(card(final, unseen, len(train.ids), args))
+    unseen = made.report(made.fit(photos_only), "classes never trained on", photos_only > 0)
+    args.out.with_name("README.md").write_text(card(final, unseen, len(made.train.ids), args))
 
 
 def card(final: dict, unseen: dict, photos: int, args: argparse.Namespace) -> str:
