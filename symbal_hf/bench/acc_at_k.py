@@ -29,7 +29,7 @@ COLUMNS = {
     "feature_size": ("feature_size", "mean_feature_area"),
 }
 IDS = ("config", "setting", "id")
-ENDINGS = ("-reference_free", "-reference_based")  # a setting's rows are called after it and one of these
+VARIANTS = ("-reference_free", "-reference_based")  # a setting's rows are called after it and one of these
 
 # A name is right, wrong, or nobody knows. Then "or" is the largest and "and" the smallest of such values.
 RIGHT, OPEN, WRONG = 1.0, 0.5, 0.0
@@ -180,7 +180,7 @@ def _check_same_setting(row: Mapping[str, Any], truth: Mapping[str, Any], place:
         if one is None or other is None:
             continue
         names = (str(one), str(other))
-        if names[0] != names[1] and all(b + end != a for end in ENDINGS for a, b in (names, names[::-1])):
+        if names[0] != names[1] and all(b + end != a for end in VARIANTS for a, b in (names, names[::-1])):
             raise BadData(
                 f"predictions[{place}] has {key} {one!r}, but references[{place}] has {other!r}; put both in the same "
                 "order, or leave the key out of one of them."

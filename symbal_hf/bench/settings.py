@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symbal_hf.bench.acc_at_k import COLUMNS, ENDINGS
+from symbal_hf.bench.acc_at_k import COLUMNS, VARIANTS
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.benchmarks import find_benchmark
 from symbal_hf.data.table import AuditData, Images
@@ -133,7 +133,7 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
     ]
     settings = []
     for row in rows:
-        for ending in ENDINGS:
+        for ending in VARIANTS:
             name = row["config"] + ending
             if row["feasible"] and (folder / "data" / f"{name}.parquet").is_file():
                 settings.append(Setting(name, ending.removeprefix("-"), row["config"].partition("-")[0], row))
