@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,8 @@ def checked(
 def _rows(kind: str, rows: Any) -> list[Any]:
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise BadData(f"{kind} are {_shown(rows)}; give a list with one mapping for each setting.")
-    if hasattr(rows, "to_dict") and hasattr(rows, "iloc"):  # pandas iterates over column names
+    pandas = sys.modules.get("pandas")  # whoever has a table of it has imported it
+    if pandas is not None and isinstance(rows, pandas.DataFrame):  # which iterates over column names
         return list(rows.to_dict("records"))
     return list(rows)
 

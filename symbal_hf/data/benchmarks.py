@@ -1,4 +1,4 @@
-"""Find a built benchmark, by name from anywhere on this machine."""
+"""A built benchmark by its name, from anywhere on this machine; its settings are loaded elsewhere."""
 
 from __future__ import annotations
 
