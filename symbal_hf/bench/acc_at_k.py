@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ COLUMNS = {
     "feature_size": ("feature_size", "mean_feature_area"),
 }
 IDS = ("config", "setting", "id")
-ENDINGS = ("-reference_free", "-reference_based")  # a setting's rows are called after it and one of these
+VARIANTS = ("-reference_free", "-reference_based")  # a setting's rows are called after it and one of these
 
 # A name is right, wrong, or nobody knows. Then "or" is the largest and "and" the smallest of such values.
 RIGHT, OPEN, WRONG = 1.0, 0.5, 0.0
@@ -168,7 +169,8 @@ def checked(
 def _rows(kind: str, rows: Any) -> list[Any]:
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise BadData(f"{kind} are {_shown(rows)}; give a list with one mapping for each setting.")
-    if hasattr(rows, "to_dict") and hasattr(rows, "iloc"):  # pandas iterates over column names
+    pandas = sys.modules.get("pandas")  # whoever has a table of it has imported it
+    if pandas is not None and isinstance(rows, pandas.DataFrame):  # which iterates over column names
         return list(rows.to_dict("records"))
     return list(rows)
 
@@ -180,7 +182,7 @@ def _check_same_setting(row: Mapping[str, Any], truth: Mapping[str, Any], place:
         if one is None or other is None:
             continue
         names = (str(one), str(other))
-        if names[0] != names[1] and all(b + end != a for end in ENDINGS for a, b in (names, names[::-1])):
+        if names[0] != names[1] and all(b + end != a for end in VARIANTS for a, b in (names, names[::-1])):
             raise BadData(
                 f"predictions[{place}] has {key} {one!r}, but references[{place}] has {other!r}; put both in the same "
                 "order, or leave the key out of one of them."

@@ -44,6 +44,8 @@ _STYLE: dict[Any, Any] = {
     "hatch.linewidth": 0.8,
 }  # fmt: skip
 
+Paints = Mapping[str, Mapping[str, Any]]  # how matplotlib fills the bars of each series
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -165,7 +167,7 @@ def _of(data: Sequence[Bar], cell: tuple[str, str, str]) -> list[Bar]:
     return [bar for bar in data if (bar.variant, bar.domain, bar.panel) == cell]
 
 
-def _paints(data: Sequence[Bar], series: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _paints(data: Sequence[Bar], series: Sequence[str]) -> Paints:
     """How the bars of each series are filled."""
     ours = [name for name in series if any(bar.series == name and not bar.source for bar in data)]
     out: dict[str, dict[str, Any]] = {}
@@ -178,10 +180,7 @@ def _paints(data: Sequence[Bar], series: Sequence[str]) -> dict[str, dict[str, A
     return out
 
 
-def _panel(
-    axes: Axes, data: Sequence[Bar], series: Sequence[str], paint: Mapping[str, Mapping[str, Any]],
-    cell: tuple[str, str, str],
-) -> None:  # fmt: skip
+def _panel(axes: Axes, data: Sequence[Bar], series: Sequence[str], paint: Paints, cell: tuple[str, str, str]) -> None:
     variant, domain, panel = cell
     labels = _labels(data, panel)
     names = [name for name in series if any(bar.series == name for bar in data)]
@@ -239,10 +238,7 @@ def _title(data: Sequence[Bar], variant: str, domain: str, panel: str) -> str:
     return f"{where}, {VARIANTS[variant]}" + (f" ({count})" if count else "")
 
 
-def _legend(
-    picture: Any, data: Sequence[Bar], series: Sequence[str], paint: Mapping[str, Mapping[str, Any]], figure: str,
-    width: float,
-) -> None:  # fmt: skip
+def _legend(picture: Any, data: Sequence[Bar], series: Sequence[str], paint: Paints, figure: str, width: float) -> None:
     """Above the panels, so that it covers nothing, in as many columns as the names leave room for."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

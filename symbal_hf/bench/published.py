@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-Stage = Literal["t", "v", "both"]
+Stage = Literal["both", "t", "v"]
 METHOD = "Symbal"  # what the table calls the paper's own method
 EVERYTHING = frozenset(("natural", "medical"))  # the domains that the paper's "all" means
 

@@ -206,11 +206,18 @@ def _scored(run: _Run, bench: Bench, missing: Missing, options: Mapping[str, Any
                 [s for s in settings if s.variant == variant and domain in ("all", s.row["domain"])]
                 for settings in (run.settings, bench.settings)
             )
-            group = {"variant": variant, "domain": domain, "domains": domains if domain == "all" else [domain]}
-            group |= {"in_benchmark": len(there), **_group(run, listed, missing, options)}
-            printed = {stage: best(published_domain(group["domains"]), variant, stage) for stage in get_args(Stage)}
-            group["published"] = {stage: asdict(printed[stage]) for stage in ("both", "t", "v") if printed[stage]}
-            groups.append(group)
+            names = domains if domain == "all" else [domain]
+            printed = {stage: best(published_domain(names), variant, stage) for stage in get_args(Stage)}
+            groups.append(
+                {
+                    "variant": variant,
+                    "domain": domain,
+                    "domains": names,
+                    "in_benchmark": len(there),
+                    **_group(run, listed, missing, options),
+                    "published": {stage: asdict(row) for stage, row in printed.items() if row is not None},
+                }
+            )
     names = [setting.name for setting in run.settings]
     return {
         "name": run.name, "method": run.manifest.get("method"), "options": run.manifest.get("options", {}),

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symbal_hf.bench.acc_at_k import COLUMNS, ENDINGS
+from symbal_hf.bench.acc_at_k import COLUMNS, VARIANTS
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.benchmarks import find_benchmark
 from symbal_hf.data.table import AuditData, Images
@@ -133,7 +133,7 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
     ]
     settings = []
     for row in rows:
-        for ending in ENDINGS:
+        for ending in VARIANTS:
             name = row["config"] + ending
             if row["feasible"] and (folder / "data" / f"{name}.parquet").is_file():
                 settings.append(Setting(name, ending.removeprefix("-"), row["config"].partition("-")[0], row))
@@ -200,7 +200,7 @@ def _holds(setting: Setting, column: str, sign: str, wanted: str) -> bool:
 
 
 def load_setting(config: str, *, path: str | Path | None = None, images: bool = True, **options: Any) -> Dataset:
-    """One setting as a `datasets.Dataset`: image_id, caption, references where it has them, and the image.
+    r"""One setting as a `datasets.Dataset`: image_id, caption, references where it has them, and the image.
 
     Args:
         config: name with the variant, such as "natural-cat-person-0.6-reference_free".
@@ -210,6 +210,19 @@ def load_setting(config: str, *, path: str | Path | None = None, images: bool = 
 
     Raises:
         BadData: no benchmark, or no such setting in it.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import symbal_hf
+        >>> from datasets import Dataset
+        >>> bench, name = Path("symbalbench"), "scenes-cat-bed-0.6-reference_free"
+        >>> for table, row in (("settings/scenes", {"config": [name]}), (f"data/{name}", {"image_id": ["1"]})):
+        ...     _ = Dataset.from_dict(row).to_parquet(bench / f"{table}.parquet")
+        >>> files = f"data_files: [{{split: test, path: data/{name}.parquet}}]"
+        >>> card = f"---\nconfigs:\n- config_name: {name}\n  {files}\n---\n"
+        >>> _ = (bench / "README.md").write_text(card)  # `symbal bench build` makes all this
+        >>> symbal_hf.load_setting(name)["image_id"][:]
+        ['1']
     """
     from datasets import concatenate_datasets, get_dataset_config_names, load_dataset
 

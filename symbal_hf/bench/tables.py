@@ -60,6 +60,10 @@ def tables(scores: Mapping[str, Any]) -> dict[str, Table]:
     return {name: table for name, make in TABLES.items() if (table := make(scores)).rows}
 
 
+def _each(cell: Callable[[str], Cell], *keys: str) -> dict[str, Cell]:
+    return {key.replace("_", " "): cell(key) for key in keys}
+
+
 def _text(key: str) -> Cell:
     return lambda row: str(row[key])
 
@@ -101,8 +105,7 @@ def _runs(scores: Mapping[str, Any]) -> Table:
         }
         for run in scores["runs"]
     ]
-    texts = {key: _text(key) for key in ("run", "method", "options")}
-    return Table("Runs", rows, {**texts, **{key.replace("_", " "): _count(key) for key in COUNTS}})
+    return Table("Runs", rows, _each(_text, "run", "method", "options") | _each(_count, *COUNTS))
 
 
 COUNTS = ("finished", "failed", "missing", "listed", "in_benchmark")
@@ -147,8 +150,8 @@ def _stratum(scores: Mapping[str, Any], key: str, title: str) -> Table:
     ]
     columns = {
         **GROUP,
-        key.replace("_", " "): _text(key),
-        "n": _count("n"),
+        **_each(_text, key),
+        **_each(_count, "n"),
         **{f"Acc@{k} (%)": _share(f"both_acc@{k}") for k in ks},
         **{f"{stage} Acc@{k}": _share(f"{stage}_acc@{k}") for stage in ("t", "v") for k in ks},
     }
@@ -156,11 +159,8 @@ def _stratum(scores: Mapping[str, Any], key: str, title: str) -> Table:
 
 
 def _cost(scores: Mapping[str, Any]) -> Table:
-    columns = {
-        **GROUP,
-        "finished": _count("n"),
-        "systematic (%)": _percent("systematic_share"),
-        **{key: _count(key) for key in CALLS},
+    columns = GROUP | {"finished": _count("n"), "systematic (%)": _percent("systematic_share")} | _each(_count, *CALLS)
+    columns |= {
         "asked a setting": _number("asked_per_setting"),
         "s a setting": _number("seconds_median"),
         "hours": _number("seconds_total", 2, 3600),
@@ -204,8 +204,7 @@ def _unfinished(scores: Mapping[str, Any]) -> Table:
             if (more := len(some) - MOST_FAILURES) > 0:
                 shown.append({**some[-1], "setting": f"{more:,} more"})
     note = "unfinished.csv has all of them." if len(shown) < len(rows) else ""
-    columns = {key: _text(key) for key in ("run", "setting", "reason")}
-    return Table("Settings without a result", rows, columns, note, shown)
+    return Table("Settings without a result", rows, _each(_text, "run", "setting", "reason"), note, shown)
 
 
 def _published(scores: Mapping[str, Any]) -> Table:

@@ -137,7 +137,8 @@ def agreement(
         raise ValueError(f"resamples={resamples} gives no interval; give at least 1.")
     said = [(_said(a), _said(b)) for a, b in zip(one, other, strict=True)]
     both = [(a, b) for a, b in said if a is not None and b is not None]
-    counts = tuple(both.count((a, b)) for a in (True, False) for b in (True, False))
+    yes, no = True, False
+    counts = both.count((yes, yes)), both.count((yes, no)), both.count((no, yes)), both.count((no, no))
     n, left_out = len(both), len(said) - len(both)
     if not n:
         return Agreement(0, left_out, *counts, None, None, None, None, "no pair is left on which both judges speak")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
@@ -67,7 +67,7 @@ def load_judge(
     elif isinstance(judge, type):
         raise BadData(f"judge {judge.__name__} is a class; give an instance, or one of {AVAILABLE}.")
     elif isinstance(judge, _Judges):
-        return cast("NameJudge", judge)
+        return judge
     elif isinstance(judge, _Chats):
         model = judge
     elif callable(judge):

@@ -63,6 +63,16 @@ def draw_fact_map(
     Raises:
         ValueError: `facts` is below 1.
         MissingModel: the text encoder is not installed.
+
+    Examples:
+        >>> import symbal_hf
+        >>> from symbal_hf.data.table import AuditData
+        >>> captions = ("A dog runs. The sky is blue.", "A cat sleeps.")
+        >>> data = AuditData(("a", "b"), captions, None, None, None, (), "two captions")
+        >>> result = symbal_hf.AuditResult("none", (), (), {"facts": 3})
+        >>> drawn = symbal_hf.draw_fact_map(result, data)
+        >>> sorted(point.text for point in drawn.points), drawn.wrong_drawn, drawn.projection
+        (['A cat sleeps.', 'A dog runs.', 'The sky is blue.'], 0, 'PCA')
     """
     if facts < 1:
         raise ValueError(f"facts={facts} leaves nothing to draw; give at least 1.")

@@ -86,10 +86,9 @@ def write_report_of(
     rows = None if validation is None else validation.provenance.get("rows_sha256")
     if rows not in (None, result.provenance.get("rows_sha256")):
         validation = None  # of an audit of other rows that was in this folder before
-    path = write_report(
-        result, folder / FILE, thumbnail=None if data is None else thumbnails_of(data), title=title,
-        validation=validation, note=None if no_pictures is None else f"No pictures: {no_pictures}",
-    )  # fmt: skip
+    note = None if no_pictures is None else f"No pictures: {no_pictures}"
+    pictures = None if data is None else thumbnails_of(data)
+    path = write_report(result, folder / FILE, thumbnail=pictures, title=title, validation=validation, note=note)
     return Written(path, result, no_pictures, no_map)
 
 

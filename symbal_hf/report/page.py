@@ -41,6 +41,12 @@ def write_report(
 
     Raises:
         OSError: the file cannot be written.
+
+    Examples:
+        >>> import symbal_hf
+        >>> result = symbal_hf.AuditResult("none", (), (), {"rows": 2}, why_none="2 rows are too few")
+        >>> symbal_hf.write_report(result, "report.html", title="Two captions").name
+        'report.html'
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

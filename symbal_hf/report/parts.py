@@ -28,7 +28,7 @@ NAMES = {"read": "read with", "rows_sha256": "SHA-256 of the rows", "symbal_hf":
 
 
 @dataclass(frozen=True)
-class Bar:
+class RateBar:
     """One rate with its interval; `errors`, `rows` and `rate` are the fields of the table that it shows.
 
     The three widths are per cent of the longest interval among the bars of one chart.
@@ -91,7 +91,7 @@ class SecondLook:
     """What the validation says about one finding."""
 
     found: Validated
-    bars: tuple[Bar, ...]
+    bars: tuple[RateBar, ...]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Section:
     """One finding, prepared for the page."""
 
     finding: Finding
-    bars: tuple[Bar, ...]
+    bars: tuple[RateBar, ...]
     cards: tuple[Card, ...]
     rows: tuple[Affected, ...]
     more: int
@@ -118,10 +118,10 @@ def section(finding: Finding, images: Mapping[str, bytes], validated: Validated 
     return Section(finding, bars(finding), cards, rows, len(finding.affected) - len(rows), second)
 
 
-def bars(table: Finding | Validated) -> tuple[Bar, ...]:
+def bars(table: Finding | Validated) -> tuple[RateBar, ...]:
     """The two rates with their Wilson intervals, on one scale."""
     made = [
-        Bar(label, kind, errors, rows, rate, *wilson(errors, rows))
+        RateBar(label, kind, errors, rows, rate, *wilson(errors, rows))
         for label, kind, errors, rows, rate in (
             ("With", "with", table.errors_with_feature, table.rows_with_feature, table.error_rate_with),
             ("Without", "without", table.errors_without_feature, table.rows_without_feature, table.error_rate_without),

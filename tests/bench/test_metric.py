@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from hub import LoopbackHub, Repo
+from metric_case import PREDICTIONS, TRUTH, exact, rows_of_settings
 
 import symbal_hf
 from symbal_hf.bench.acc_at_k import acc_at_k
@@ -22,16 +23,6 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.huggingface.publish_metric import FILES, FOLDER, publish_metric
 
 ROOT = Path(__file__).parents[2]
-PREDICTIONS = [
-    {"textual_error": ["sink", "tap"], "visual_feature": ["bathroom", "toilet"]},
-    {"textual_error": ["Fernseher", "テレビ"], "visual_feature": ["a couch"]},
-    {"textual_error": [], "visual_feature": ["dog"]},
-]
-TRUTH = [
-    {"textual_error": "sink", "visual_feature": "toilet"},
-    {"textual_error": "テレビ", "visual_feature": "couch"},
-    {"textual_error": "cat", "visual_feature": "dog"},
-]
 COMPUTE = """
 import json
 import evaluate
@@ -46,28 +37,6 @@ from symbal_hf.cli.app import main
 sys.argv[0] = "symbal"
 main()
 """
-
-
-def rows_of_settings(base: str = "scenes") -> list[dict]:
-    """Rows as the settings table of a benchmark has them, the last one infeasible."""
-    rows = []
-    for n, truth in enumerate([*TRUTH, {"textual_error": "bed", "visual_feature": "cat"}]):
-        feasible = n < len(TRUTH)
-        rows.append(
-            {
-                "config": f"{base}-{truth['visual_feature']}-{n}-0.3", "domain": base, "base": base, **truth,
-                "strength_target": 0.3 * (n + 1), "feasible": feasible, "strength": 0.2987 if feasible else None,
-                "largest_strength": 0.7, "strategies": ["random", "popular"][: n % 2 + 1], "n_rows": 400,
-                "n_feature": 40, "n_error_present": 7, "free_with": 39, "free_without": 354,
-                "with_feature": 20 if feasible else None,
-                "without_feature": 20 if feasible else None, "mean_feature_area": [0.03, None, 0.5, 0.1][n], "seed": 0,
-            }
-        )  # fmt: skip
-    return rows
-
-
-def exact(predictions=PREDICTIONS, references=TRUTH, **options):
-    return acc_at_k(predictions, references, judge="exact", **options)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import command
 import pytest
-from test_metric import PREDICTIONS, TRUTH, exact, rows_of_settings
+from metric_case import PREDICTIONS, TRUTH, exact, rows_of_settings
 from typer.testing import CliRunner
 
 from symbal_hf.core.errors import BadData

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from PIL import Image
-from test_stats import settings_rows, write_settings
+from settings_case import settings_rows, write_settings
 
 from benchmark_builder.writing.card import write_card
 from benchmark_builder.writing.stats import statistics, write_statistics

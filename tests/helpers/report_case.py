@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from PIL import Image
-from test_report import audit, finding
+from report_page import audit, finding
 
 from symbal_hf.data.pixels import jpeg_thumbnail
 from symbal_hf.results.fact_map import FactMap, MapCluster, MapPoint

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from report_case import SHAPES, everything, fact_map_of, found, photo, validation_of
-from test_report import Page, agrees, audit, noise
+from report_page import Page, agrees, audit, noise
 
 from symbal_hf.data.pixels import jpeg_thumbnail
 from symbal_hf.report.map_shapes import HEIGHT, MARGIN, WIDTH, map_view

@@ -80,12 +80,11 @@ def against_bench(found: Mapping[str, Any], bench: Bench) -> Iterator[str]:
     tasks, problems = covered(bench, names)
     yield from problems
     variants = sorted({s.variant for s in bench.settings if task_of(s) in tasks})
-    for path, stated, true in (("$.tasks", found["tasks"], tasks), ("$.variants", found["variants"], variants),
-                               ("$.scores.tasks", found["scores"]["tasks"], tasks),
-                               ("$.scores.variants", found["scores"]["variants"], variants)):  # fmt: skip
-        if sorted(stated) != true:
-            said = ", ".join(shown(one) for one in sorted(stated)[:5])
-            yield f"{path} has {said or 'nothing'}, and its predictions are of {', '.join(true)}; state those."
+    for where, holder in (("$", found), ("$.scores", found["scores"])):
+        for key, true in (("tasks", tasks), ("variants", variants)):
+            if sorted(holder[key]) != true:
+                stated = ", ".join(shown(name) for name in sorted(holder[key])[:5]) or "nothing"
+                yield f"{where}.{key} has {stated}, and its predictions are of {', '.join(true)}; state those."
 
 
 def within(found: Mapping[str, Any], bench: Bench) -> Iterator[str]:

@@ -64,8 +64,8 @@ def covered(bench: Bench, names: Iterable[str]) -> tuple[list[str], list[str]]:
     of = {setting.name: setting for setting in bench.settings}
     given = set(names)
     seen: set[str] = set()
-    problems = [f"the setting {shown(name)} is none of the benchmark's {len(of)}; take it out."
-                for name in sorted(given - of.keys())]  # fmt: skip
+    unknown = sorted(given - of.keys())
+    problems = [f"the setting {shown(name)} is none of the benchmark's {len(of)}; take it out." for name in unknown]
     for name in names:
         if name in seen:
             problems.append(f"the setting {shown(name)} is there twice; keep one answer to it.")
@@ -105,8 +105,8 @@ def score(
 
 def headline(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
     """The part of `score` that a submission states."""
-    keys = ("n", *(f"{part}{kind}@{k}" for part in ("", *(f"{n}_" for n in NAMES)) for kind in ("acc", "undecided")
-                   for k in KS))  # fmt: skip
+    parts = ("", *(f"{name}_" for name in NAMES))
+    keys = ("n", *(f"{part}{kind}@{k}" for part in parts for kind in ("acc", "undecided") for k in KS))
     return {kind: {label: {key: one[key] for key in keys} for label, one in scores[kind].items()} for kind in scores}
 
 
@@ -197,9 +197,8 @@ def build_submission(
 
 def judge_counts(said: Mapping[tuple[str, str], State]) -> dict[str, int]:
     """How many pairs were judged, and of how many the judge could not tell."""
-    states = list(said.values())
-    return {"judgements": len(states), "judge_failed": states.count("failed"),
-            "judge_unparsed": states.count("unparsed")}  # fmt: skip
+    count = list(said.values()).count
+    return {"judgements": len(said), "judge_failed": count("failed"), "judge_unparsed": count("unparsed")}
 
 
 def clean(name: str) -> str:

@@ -13,6 +13,14 @@ def metric(**options: Any) -> SymbalAccAtK:
 
     Args:
         options: as of `evaluate.load`, such as cache_dir, keep_in_memory, num_process, process_id, experiment_id.
+
+    Examples:
+        >>> import symbal_hf
+        >>> said = [{"textual_error": ["sofa", "lamp"], "visual_feature": ["cat", "a dog"]}]
+        >>> truth = [{"textual_error": "couch", "visual_feature": "dog"}]
+        >>> scores = symbal_hf.metric().compute(predictions=said, references=truth, judge="lite", k=(1, 2))
+        >>> scores["acc@1"], scores["acc@2"], scores["textual_error_acc@1"]
+        (0.0, 1.0, 1.0)
     """
     from symbal_hf.bench.metrics.symbal_acc_at_k.symbal_acc_at_k import SymbalAccAtK
 

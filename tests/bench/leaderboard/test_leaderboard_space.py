@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bench_case import make_bench, right, write_results
 from hub import LoopbackHub, Repo
-from test_submission import make_bench, right, write_results
 
 from symbal_hf.bench.leaderboard.submission import build_submission, dumps
 

@@ -1,4 +1,4 @@
-"""Results travel to the Hub as a pull request, or one sentence says why they do not."""
+"""Results are proposed to their system's repo as files that the Hub reads, and come back valid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 import pytest
 import yaml
 from hub import LoopbackHub, Repo
-from test_submission import half, make_bench, write_results
 
 from symbal_hf.bench.leaderboard.board import submit, validate
 from symbal_hf.bench.leaderboard.strict_json import loads
@@ -25,16 +24,6 @@ PUBLISH = """
 from benchmark_builder.writing.publish import publish
 print(publish(sys.argv[1], "lab/symbalbench"))
 """
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    return make_bench(tmp_path_factory.mktemp("bench"))
-
-
-@pytest.fixture(scope="module")
-def results(bench, tmp_path_factory):
-    return write_results(tmp_path_factory.mktemp("results") / "run", bench, half)
 
 
 def test_a_dry_run_writes_nothing_asks_nobody_and_shows_what_would_be_written(bench, results, monkeypatch):

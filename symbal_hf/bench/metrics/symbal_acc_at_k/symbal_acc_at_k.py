@@ -102,7 +102,12 @@ class SymbalAccAtK(evaluate.Metric):
         from symbal_hf.matching.load import load_judge
 
         asked = load_judge(
-            judge, store=Store(store) if isinstance(store, (str, Path)) else store, prompts=prompts,
-            concurrency=concurrency, device=device, dtype=dtype, device_map=device_map,
-        )  # fmt: skip
+            judge,
+            store=Store(store) if isinstance(store, (str, Path)) else store,
+            prompts=prompts,
+            concurrency=concurrency,
+            device=device,
+            dtype=dtype,
+            device_map=device_map,
+        )
         return acc_at_k(predictions, references, judge=asked, k=k, resamples=resamples, seed=seed)
