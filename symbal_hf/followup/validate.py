@@ -119,7 +119,9 @@ def validate(
     look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **reading)
     labels = None if human is None else read_labels(human, errors=look.errors, ids=look.data.ids)
     detector, scorer = _chosen(look, detector, scorer)
-    chosen = load_detector(detector, vocabulary=look.vocabulary, batch_size=batch_size, store=shared["store"], **running)
+    chosen = load_detector(
+        detector, vocabulary=look.vocabulary, batch_size=batch_size, store=shared["store"], **running
+    )
     seen, seen_errors = _detected(chosen, look, with_errors=scorer == "detector", progress=progress)
     cut, fitted = (chosen.threshold if threshold is None else threshold), None
     if calibrate is not None:
