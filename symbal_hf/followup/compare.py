@@ -74,6 +74,16 @@ def compare(
     Raises:
         FileNotFoundError: no findings.json in a folder.
         BadData: no such judge.
+
+    >>> import symbal_hf
+    >>> toilet = {"caption": "A toilet. A sink.", "objects": ["toilet"]}
+    >>> others = [{"caption": "A dog.", "objects": ["dog"]}, {"caption": "A sink.", "objects": ["sink"]}]
+    >>> before = symbal_hf.audit([toilet, *others] * 20, scorer="objects")
+    >>> from symbal_hf.data.table import load_data
+    >>> rows = load_data([{**toilet, "caption": "A toilet."}, *others] * 20)
+    >>> after = symbal_hf.audit(rows, scorer="objects")
+    >>> symbal_hf.compare(before, after, source_a=load_data([toilet, *others] * 20), source_b=rows).counts["gone"]
+    1
     """
     store = store or Store()
     judge = Remembering(load_judge(match, store=store, progress=progress))

@@ -105,6 +105,16 @@ def validate(
         BadData: other rows than were audited, an option of no sense, or nothing to look at.
         MissingModel: a model's weights are neither on this machine nor reachable.
         FileNotFoundError: no audit, source or labels there.
+
+    >>> import symbal_hf
+    >>> toilet = {"caption": "A toilet. A sink.", "objects": ["toilet"]}
+    >>> others = [{"caption": "A dog.", "objects": ["dog"]}, {"caption": "A sink.", "objects": ["sink"]}]
+    >>> result = symbal_hf.audit([toilet, *others] * 20, scorer="objects")
+    >>> validation = symbal_hf.validate(result, data=[toilet, *others] * 20)
+    >>> [(f.textual_error, f.visual_feature, f.error_rate_with) for f in validation.findings]
+    [('sink', 'toilet', 1.0)]
+    >>> validation.independent  # the audit itself judged by the objects
+    False
     """
     _check_options(threshold, calibrate, human_template, human_rows)
     result = audited if isinstance(audited, AuditResult) else load_result(audited)

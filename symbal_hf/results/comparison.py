@@ -142,6 +142,10 @@ class Comparison:
         match: who says that two names mean the same.
         alpha: level of the verdicts.
         notes: what makes the two audits differ besides their captions.
+
+    >>> a = Side(None, "a.csv", "objects", "none", findings=0, rows=40, rows_skipped=0)
+    >>> Comparison(a, a, (), None, True, 40, None, match="lite", alpha=0.05).sentence
+    'Neither audit reports anything systematic, so there is nothing to compare.'
     """
 
     a: Side
