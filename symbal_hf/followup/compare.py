@@ -35,7 +35,7 @@ Source = AuditData | str | Path
 
 @dataclass
 class _Audit:
-    """One side while it is worked on: `found` and `again` have an entry for each finding compared."""
+    """One side while it is worked on: `statistics` and `again` have an entry for each finding compared."""
 
     result: AuditResult
     folder: str | None
@@ -43,7 +43,7 @@ class _Audit:
     problem: str | None = None
     reported: list[Finding | None] = field(default_factory=list)
     again: list[Remeasured | str] = field(default_factory=list)
-    found: list[Finding | None] = field(default_factory=list)
+    statistics: list[Finding | None] = field(default_factory=list)
 
 
 def compare(
@@ -76,10 +76,20 @@ def compare(
     Raises:
         FileNotFoundError: no findings.json in a folder.
         BadData: no such judge.
+
+    >>> import symbal_hf
+    >>> toilet = {"caption": "A toilet. A sink.", "objects": ["toilet"]}
+    >>> others = [{"caption": "A dog.", "objects": ["dog"]}, {"caption": "A sink.", "objects": ["sink"]}]
+    >>> before = symbal_hf.audit([toilet, *others] * 20, scorer="objects")
+    >>> from symbal_hf.data.table import load_data
+    >>> rows = load_data([{**toilet, "caption": "A toilet."}, *others] * 20)
+    >>> after = symbal_hf.audit(rows, scorer="objects")
+    >>> symbal_hf.compare(before, after, source_a=load_data([toilet, *others] * 20), source_b=rows).counts["gone"]
+    1
     """
     store = store or Store()
     judge = Remembering(load_judge(match, store=store, progress=progress))
-    sides = [_opened(one) for one in (a, b)]
+    sides = [_opened(audited) for audited in (a, b)]
     names = _matched(sides, judge)
     for side, source in zip(sides, (source_a, source_b), strict=True):
         side.problem = "its rows were not judged again (--no-measure)"
@@ -89,27 +99,35 @@ def compare(
                 for own, name in zip(side.reported, names, strict=True)
             ]
             side.problem = _measure(side, source, wanted, judge, store, progress)
-        for place, name in enumerate(names):
-            again = side.again[place] if side.again else None
-            told = side.reported[place] or _told(side.result, name, judge)
-            side.found.append(again.finding if isinstance(again, Remeasured) else told)
+        for index, name in enumerate(names):
+            again = side.again[index] if side.again else None
+            counted = side.reported[index] or _same_pair((*side.result.asked, *side.result.suspects), name, judge)
+            side.statistics.append(again.finding if isinstance(again, Remeasured) else counted)
     common, why_unpaired = _common(*sides)
-    differences = [_difference(sides, place, common) for place in range(len(names))]
-    known = [d for d in differences if isinstance(d, Difference)]
-    p = iter(corrected([d.p_value for d in known], method="holm").tolist())
+    differences = [_difference(sides, index, common) for index in range(len(names))]
+    measured = [d for d in differences if isinstance(d, Difference)]
+    p = iter(corrected([d.p_value for d in measured], method="holm").tolist())
     findings = tuple(
-        _compared(sides, place, name, d, next(p) if isinstance(d, Difference) else None)
-        for place, (name, d) in enumerate(zip(names, differences, strict=True))
+        _compared(sides, index, name, d, next(p) if isinstance(d, Difference) else None)
+        for index, (name, d) in enumerate(zip(names, differences, strict=True))
     )
     return Comparison(
-        a=_side(sides[0]), b=_side(sides[1]), findings=findings, overall=_overall(sides, differences, common),
-        paired=common is not None, rows_in_common=_shared(*sides), why_unpaired=why_unpaired, match=judge.name,
-        alpha=ALPHA, notes=_notes(sides), provenance={"symbal_hf": version("symbal-hf"), "judge": judge.revision},
-    )  # fmt: skip
+        a=_side(sides[0]),
+        b=_side(sides[1]),
+        findings=findings,
+        overall=_overall(sides, differences, common),
+        paired=common is not None,
+        rows_in_common=_shared(*sides),
+        why_unpaired=why_unpaired,
+        match=judge.name,
+        alpha=ALPHA,
+        notes=_notes(sides),
+        provenance={"symbal_hf": version("symbal-hf"), "judge": judge.revision},
+    )
 
 
-def _opened(one: AuditResult | str | Path) -> _Audit:
-    return _Audit(one, None) if isinstance(one, AuditResult) else _Audit(load_result(one), str(one))
+def _opened(audited: AuditResult | str | Path) -> _Audit:
+    return _Audit(audited, None) if isinstance(audited, AuditResult) else _Audit(load_result(audited), str(audited))
 
 
 def _matched(sides: Sequence[_Audit], judge: NameJudge) -> list[tuple[str, str]]:
@@ -118,7 +136,7 @@ def _matched(sides: Sequence[_Audit], judge: NameJudge) -> list[tuple[str, str]]
     left = list(b)
     names = []
     for finding in a:
-        other = _told_in(left, (finding.textual_error, finding.visual_feature), judge)
+        other = _same_pair(left, (finding.textual_error, finding.visual_feature), judge)
         if other is not None:
             left.remove(other)
         names.append((finding.textual_error, finding.visual_feature))
@@ -131,12 +149,8 @@ def _matched(sides: Sequence[_Audit], judge: NameJudge) -> list[tuple[str, str]]
     return names
 
 
-def _told(result: AuditResult, name: tuple[str, str], judge: NameJudge) -> Finding | None:
-    """What the audit itself counted for a pair that it does not report."""
-    return _told_in((*result.asked, *result.suspects), name, judge)
-
-
-def _told_in(findings: Sequence[Finding], name: tuple[str, str], judge: NameJudge) -> Finding | None:
+def _same_pair(findings: Sequence[Finding], name: tuple[str, str], judge: NameJudge) -> Finding | None:
+    """The first of `findings` whose t and v mean the same as these two names."""
     for finding in findings:
         pairs = [(finding.textual_error, name[0]), (finding.visual_feature, name[1])]
         if all(state == "same" for state in judge.judge(pairs)):
@@ -180,8 +194,8 @@ def _common(a: _Audit, b: _Audit) -> tuple[tuple[NDArray[np.int64], NDArray[np.i
     if a.data is None or b.data is None:
         name, reason = ("A", a.problem) if a.data is None else ("B", b.problem)
         return None, f"{name}: {reason}"
-    place = {row_id: row for row, row_id in enumerate(b.data.ids)}
-    rows = [(row, place[row_id]) for row, row_id in enumerate(a.data.ids) if row_id in place]
+    row_of = {row_id: row for row, row_id in enumerate(b.data.ids)}
+    rows = [(row, row_of[row_id]) for row, row_id in enumerate(a.data.ids) if row_id in row_of]
     more = max(len(a.data), len(b.data))
     if len(rows) < IN_BOTH * more:
         return None, f"{len(rows):,} ids are in both, of {more:,} in the larger; {IN_BOTH:.0%} of them are needed"
@@ -211,16 +225,16 @@ def _unlike(a: AuditData, b: AuditData, rows: Sequence[tuple[int, int]]) -> str 
 
 
 def _difference(
-    sides: Sequence[_Audit], place: int, common: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    sides: Sequence[_Audit], index: int, common: tuple[NDArray[np.int64], NDArray[np.int64]] | None
 ) -> Difference | str:
     """The difference of the error rates with v, or why there is none."""
     a, b = sides
-    one, other = a.found[place], b.found[place]
+    one, other = a.statistics[index], b.statistics[index]
     for name, side, found in (("A", a, one), ("B", b, other)):
         if found is None:
-            return f"in {name}: {side.again[place] if side.again else side.problem}"
+            return f"in {name}: {side.again[index] if side.again else side.problem}"
     assert one is not None and other is not None
-    again = [side.again[place] for side in sides if side.again]
+    again = [side.again[index] for side in sides if side.again]
     asked = [one.asked for one in again if isinstance(one, Remeasured)]
     if common is not None and len(asked) == 2:
         wrong = [one.pair.wrong[rows] for one, rows in zip(asked, common, strict=True)]
@@ -254,22 +268,31 @@ def _unpaired(errors_a: int, rows_a: int, errors_b: int, rows_b: int) -> Differe
 
 
 def _compared(
-    sides: Sequence[_Audit], place: int, name: tuple[str, str], d: Difference | str, p: float | None
+    sides: Sequence[_Audit], index: int, name: tuple[str, str], d: Difference | str, p: float | None
 ) -> Compared:
-    a, b = sides
     verdict: Change = "not measured"
     if isinstance(d, Difference):
         assert p is not None
-        verdict = _verdict(d, p, *(_made(side, place) for side in sides))
+        verdict = _verdict(d, p, *(_makes_error(side, index) for side in sides))
+    difference, reason = (d, None) if isinstance(d, Difference) else (None, d)
+    a, b = sides
     return Compared(
-        *name, a.reported[place] is not None, b.reported[place] is not None, verdict, _bare(a.found[place]),
-        _bare(b.found[place]), _names(a, place), _names(b, place), d if isinstance(d, Difference) else None, p,
-        d if isinstance(d, str) else None,
-    )  # fmt: skip
+        *name,
+        reported_a=a.reported[index] is not None,
+        reported_b=b.reported[index] is not None,
+        verdict=verdict,
+        a=_bare(a.statistics[index]),
+        b=_bare(b.statistics[index]),
+        names_a=_names(a, index),
+        names_b=_names(b, index),
+        difference=difference,
+        p_value_corrected=p,
+        reason=reason,
+    )
 
 
-def _names(side: _Audit, place: int) -> tuple[str, ...]:
-    again = side.again[place] if side.again else None
+def _names(side: _Audit, index: int) -> tuple[str, ...]:
+    again = side.again[index] if side.again else None
     return again.names if isinstance(again, Remeasured) else ()
 
 
@@ -277,12 +300,12 @@ def _bare(finding: Finding | None) -> Finding | None:
     return None if finding is None else replace(finding, examples=(), affected=())
 
 
-def _made(side: _Audit, place: int) -> bool:
+def _makes_error(side: _Audit, index: int) -> bool:
     """Whether the captions of this side make the error: it is reported, or goes with v, and often enough to be."""
-    found, told = side.found[place], side.result.provenance
-    if side.reported[place] is not None or found is None:
-        return side.reported[place] is not None
-    return found.p_value < told.get("alpha", ALPHA) and found.error_rate_with >= told.get("min_rate", 0.05)
+    finding, options = side.statistics[index], side.result.provenance
+    if side.reported[index] is not None or finding is None:
+        return side.reported[index] is not None
+    return finding.p_value < options.get("alpha", ALPHA) and finding.error_rate_with >= options.get("min_rate", 0.05)
 
 
 def _verdict(d: Difference, p: float, made_a: bool, made_b: bool) -> Change:
@@ -299,64 +322,61 @@ def _overall(
     common: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
 ) -> Difference | None:
     """Of the share of rows in which any finding that has a difference is stated wrongly."""
-    places = [place for place, d in enumerate(differences) if isinstance(d, Difference)]
-    if not places:
+    indices = [index for index, d in enumerate(differences) if isinstance(d, Difference)]
+    if not indices:
         return None
-    masks = [_any_wrong(side, places) for side in sides]
+    masks = [_any_wrong(side, indices) for side in sides]
     if common is not None and masks[0] is not None and masks[1] is not None:
         d = _paired(masks[0][common[0]], masks[1][common[1]])
         return d if isinstance(d, Difference) else None
-    counts = [_rows_affected(side, places, mask) for side, mask in zip(sides, masks, strict=True)]
+    counts = [_rows_affected(side, indices, mask) for side, mask in zip(sides, masks, strict=True)]
     if counts[0] is None or counts[1] is None:
         return None
     d = _unpaired(*counts[0], *counts[1])
     return d if isinstance(d, Difference) else None
 
 
-def _any_wrong(side: _Audit, places: Sequence[int]) -> NDArray[np.bool_] | None:
+def _any_wrong(side: _Audit, indices: Sequence[int]) -> NDArray[np.bool_] | None:
     """(N,) Rows in which any of these findings is stated wrongly, where all were judged again."""
-    again = [side.again[place] for place in places] if side.again else []
+    again = [side.again[index] for index in indices] if side.again else []
     wrong = [one.asked.pair.wrong for one in again if isinstance(one, Remeasured)]
     return np.any(wrong, axis=0) if wrong and len(wrong) == len(again) else None
 
 
-def _rows_affected(side: _Audit, places: Sequence[int], mask: NDArray[np.bool_] | None) -> tuple[int, int] | None:
+def _rows_affected(side: _Audit, indices: Sequence[int], mask: NDArray[np.bool_] | None) -> tuple[int, int] | None:
     """How many rows are affected, of how many; None where the audit lists no rows for one of the findings."""
     if mask is not None:
         return int(mask.sum()), len(mask)
     ids: set[str] = set()
-    for place in places:
-        told = side.found[place]
-        if told is None or len(told.affected) != told.errors_with_feature + told.errors_without_feature:
+    for index in indices:
+        finding = side.statistics[index]
+        if finding is None or len(finding.affected) != finding.errors_with_feature + finding.errors_without_feature:
             return None
-        ids.update(told.affected_ids)
+        ids.update(finding.affected_ids)
     return len(ids), side.result.counts["rows"]
 
 
 def _side(side: _Audit) -> Side:
-    result = side.result
-    return Side(
-        side.folder, str(result.provenance.get("source", "")), str(result.provenance.get("scorer", "")), result.verdict,
-        len(result.findings), result.counts["rows"], result.counts["rows_skipped"], side.problem,
-    )  # fmt: skip
+    result, provenance = side.result, side.result.provenance
+    source, scorer = str(provenance.get("source", "")), str(provenance.get("scorer", ""))
+    rows, skipped = result.counts["rows"], result.counts["rows_skipped"]
+    return Side(side.folder, source, scorer, result.verdict, len(result.findings), rows, skipped, side.problem)
 
 
 def _notes(sides: Sequence[_Audit]) -> tuple[str, ...]:
     """What differs between the audits besides the captions."""
-    told = [side.result.provenance for side in sides]
-    told_of: dict[str, Callable[[dict], object]] = {
+    described: dict[str, Callable[[dict], object]] = {
         "scorer": lambda p: p.get("scorer"),
         "preset": lambda p: p.get("preset"),
         "vocabulary": lambda p: Path(p["vocabulary"]).name if p.get("vocabulary") else p.get("classes"),
         "models": lambda p: {k: v for k, v in p.get("models", {}).items() if k not in ("calls", "servers")},
     }
     out = []
-    for what, of in told_of.items():
-        one, other = (of(p) for p in told)
-        if one != other:
+    for what, of in described.items():
+        in_a, in_b = (of(side.result.provenance) for side in sides)
+        if in_a != in_b:
+            both = "" if what == "models" else f" ({in_a} and {in_b})"
             out.append(
-                f"the {what} of A and B differ"
-                + ("" if what == "models" else f" ({one} and {other})")
-                + ", so that a difference may be the judge's and not the captions'"
+                f"the {what} of A and B differ{both}, so that a difference may be the judge's and not the captions'"
             )
     return tuple(out)

@@ -39,6 +39,10 @@ class Labels:
     blank: int = 0
     strange: tuple[str, ...] = field(default=())
 
+    def to_dict(self, file: str) -> dict[str, Any]:
+        """What validation.json says of them."""
+        return {"file": file, "labels": len(self.of), "blank": self.blank, "strange": list(self.strange[:20])}
+
 
 def read_labels(path: str | Path, *, errors: Sequence[str], ids: Sequence[str]) -> Labels:
     """The labels of a table with an id column (id, image_id), `erroneous` or `label` (1/0, yes/no; empty: no label).

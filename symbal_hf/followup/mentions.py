@@ -11,7 +11,7 @@ from symbal_hf.language.phrases import Vocabulary, noun_phrases
 from symbal_hf.results.findings import Finding
 
 
-def naming(finding: Finding, concepts: Concepts) -> NDArray[np.bool_]:
+def facts_naming(finding: Finding, concepts: Concepts) -> NDArray[np.bool_]:
     """(F,) The fact names t.
 
     An audit may call t by a fuller name than the one that it counted ("tennis racket" for "racket"). So of t and of the
@@ -25,14 +25,15 @@ def naming(finding: Finding, concepts: Concepts) -> NDArray[np.bool_]:
     shorter = [name for name in finding.textual_error_candidates if set(name.split()) < words]
     names = [finding.textual_error, *sorted(shorter, key=lambda name: -len(name.split()))]
     affected = {sentence for row in finding.affected for sentence in row.sentences}
-    tried: list[tuple[int, int, NDArray[np.bool_]]] = []
+    fewest, best = len(affected) + 1, np.zeros(len(concepts.facts), bool)
     for name in names:
-        found = _naming(name, concepts)
-        left = affected - {concepts.facts.text[int(f)] for f in np.flatnonzero(found)}
-        if not left:
-            return found
-        tried.append((len(left), len(tried), found))
-    return min(tried, key=lambda one: one[:2])[2]
+        facts = _naming(name, concepts)
+        missed = len(affected - {concepts.facts.text[int(fact)] for fact in np.flatnonzero(facts)})
+        if missed < fewest:
+            fewest, best = missed, facts
+        if not missed:
+            break
+    return best
 
 
 def _naming(name: str, concepts: Concepts) -> NDArray[np.bool_]:

@@ -269,9 +269,8 @@ def _kept(boxes: torch.Tensor, scores: torch.Tensor, shape: tuple[int, int]) -> 
 
 def _where(source: Source) -> dict[str, Any]:
     # Code that comes with a model is never run; left unsaid, transformers would ask on the terminal.
-    return {
-        "pretrained_model_name_or_path": source.model, "revision": source.revision or "main", "trust_remote_code": False
-    }  # fmt: skip
+    revision = source.revision or "main"
+    return {"pretrained_model_name_or_path": source.model, "revision": revision, "trust_remote_code": False}
 
 
 def load_open_vocabulary(

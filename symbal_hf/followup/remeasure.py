@@ -76,19 +76,19 @@ def measure_again(
         usable = dict(enumerate(pairs))
         same = other_names_of(data.captions, [t for t, _ in pairs], judge)
     else:
-        for place, (t, v) in enumerate(pairs):
+        for index, (t, v) in enumerate(pairs):
             try:
-                usable[place] = class_named(t, known), class_named(v, known)
+                usable[index] = class_named(t, known), class_named(v, known)
             except BadData as error:
-                out[place] = str(error)
+                out[index] = str(error)
     always = [name for pair in usable.values() for name in pair]
     evidence = _gather(result, data, words, always, same, store=store or Store(), progress=progress)
-    for place, asked in zip(usable, measured(evidence), strict=True):
-        t_place, v_place = asked.pair.error, asked.pair.feature
-        name = evidence.concepts.names[t_place]
-        found = replace(finding_of(evidence, asked.pair, [t_place], [v_place]), examples=(), affected=())
+    for index, asked in zip(usable, measured(evidence), strict=True):
+        t_index, v_index = asked.pair.error, asked.pair.feature
+        name = evidence.concepts.names[t_index]
+        found = replace(finding_of(evidence, asked.pair, [t_index], [v_index]), examples=(), affected=())
         others = tuple(sorted(other for other, counted in same.items() if counted == name))
-        out[place] = f"both names mean {name!r} there" if t_place == v_place else Remeasured(asked, found, others)
+        out[index] = f"both names mean {name!r} there" if t_index == v_index else Remeasured(asked, found, others)
     return evidence.data, out
 
 

@@ -86,6 +86,16 @@ def repair(
         ChatFailed: the chat model gave no answer at all.
         FileNotFoundError: no audit, no source.
         ValueError: an unknown policy or format, or a finding that the audit does not have.
+
+    >>> import symbal_hf
+    >>> toilet = {"caption": "A toilet. A sink.", "objects": ["toilet"]}
+    >>> others = [{"caption": "A dog.", "objects": ["dog"]}, {"caption": "A sink.", "objects": ["sink"]}]
+    >>> result = symbal_hf.audit([toilet, *others] * 20, scorer="objects")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     out = f"{folder}/clean"
+    ...     symbal_hf.repair(result, policy="drop-sentence", out=out, source=[toilet, *others] * 20).counts.changed
+    20
     """
     result = result if isinstance(result, AuditResult) else load_result(result)
     chosen = _chosen(result, policy, output_format, findings, chat)

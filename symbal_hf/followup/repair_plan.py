@@ -140,10 +140,8 @@ class Plan:
                 "leave it alone while it is repaired."
             )
         rows = self.count["rows"]
-        return Counts(
-            rows=rows, **done, untouched=rows - len(self.wrong), rewrite_refused=self.count["rewrite_refused"],
-            unchecked=self.count["unchecked"], not_audited=not_audited,
-        )  # fmt: skip
+        extra = {name: self.count[name] for name in ("rewrite_refused", "unchecked")}
+        return Counts(rows=rows, **done, **extra, untouched=rows - len(self.wrong), not_audited=not_audited)
 
 
 def _both(one: str | None, other: str) -> str:

@@ -109,13 +109,20 @@ def rewritten(
     """
     rows, out, new = sorted(wrong), dict[int, Rewrite](), dict[int, str]()
     for start in range(0, len(rows), AT_ONCE):
-        part = rows[start : start + AT_ONCE]
-        questions = [[Message(_question(prompts, wrong[row], captions[row]))] for row in part]
+        batch = rows[start : start + AT_ONCE]
+        questions = [[Message(_question(prompts, wrong[row], captions[row]))] for row in batch]
         answers = ask(
-            model, questions, kind="text", prompt_hash=prompts.hash("rewrite_caption"), store=store, ledger=ledger,
-            max_new_tokens=NEW_TOKENS, seed=seed, progress=partial(_labelled, progress),
-        )  # fmt: skip
-        for row, answer in zip(part, answers, strict=True):
+            model,
+            questions,
+            kind="text",
+            prompt_hash=prompts.hash("rewrite_caption"),
+            store=store,
+            ledger=ledger,
+            max_new_tokens=NEW_TOKENS,
+            seed=seed,
+            progress=partial(_labelled, progress),
+        )
+        for row, answer in zip(batch, answers, strict=True):
             text, reason = _read(answer, captions[row])
             gone = {s for error in wrong[row] for s in error.sentences}
             reason = reason or _refused(text, captions[row], gone, [named[e.textual_error] for e in wrong[row]])
@@ -123,21 +130,16 @@ def rewritten(
                 new[row] = text
             else:
                 out[row] = Rewrite(None, reason)
-    asked = {}
-    for row, text in new.items():
-        before, after = sentences(captions[row]), sentences(text)
-        asked[row] = (
-            tuple(s for s in after if s not in before),
-            tuple(s for s in before if s not in after),
-        )
-    judged = check(asked) if asked else {}
-    for row, text in new.items():
-        verdict = judged[row]
-        if isinstance(verdict, str):
-            out[row] = Rewrite(None, verdict)
-        else:
-            out[row] = Rewrite(text, checked=verdict)
+    changed = {row: _changed(captions[row], text) for row, text in new.items()}
+    for row, verdict in (check(changed) if changed else {}).items():
+        out[row] = Rewrite(None, verdict) if isinstance(verdict, str) else Rewrite(new[row], checked=verdict)
     return out
+
+
+def _changed(before: str, after: str) -> Sentences:
+    """The sentences that only the new caption says, and those that only the old one said."""
+    old, new = sentences(before), sentences(after)
+    return tuple(s for s in new if s not in old), tuple(s for s in old if s not in new)
 
 
 def _labelled(progress: Progress, items: Any, _: str, total: int) -> Any:

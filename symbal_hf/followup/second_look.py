@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,14 @@ from symbal_hf.core.store import Store
 from symbal_hf.data.again import audited_vocabulary, check_same_rows, reread
 from symbal_hf.data.table import AuditData, load_data, load_vocabulary
 from symbal_hf.followup.detectors import ObjectsDetector
-from symbal_hf.followup.mentions import naming
+from symbal_hf.followup.mentions import facts_naming
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.encoders.embedding import Progress, embed_texts, quiet
 from symbal_hf.results.findings import AuditResult, Finding
+
+if TYPE_CHECKING:
+    from symbal_hf.models.parts import Parts
 
 SCORERS = ("auto", "objects", "detector", "audit")  # besides chat models and functions
 TRUE = 0.5  # a sentence that a scorer gives less is false
@@ -34,28 +37,38 @@ class Look:
         findings: the audit's, then the pairs that it was asked for and did not find.
         data: the rows.
         facts: of their captions.
-        named: for each finding (F,), the fact names t.
+        naming: for each finding (F,), the fact names t.
         vocabulary: of the classes that objects are listed by.
     """
 
     findings: tuple[Finding, ...]
     data: AuditData
     facts: Facts
-    named: tuple[NDArray[np.bool_], ...]
+    naming: tuple[NDArray[np.bool_], ...]
     vocabulary: Vocabulary
 
     @property
-    def said(self) -> NDArray[np.bool_]:
+    def errors(self) -> tuple[str, ...]:
+        """The t of each finding."""
+        return tuple(finding.textual_error for finding in self.findings)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The v of each finding."""
+        return tuple(finding.visual_feature for finding in self.findings)
+
+    @property
+    def named(self) -> NDArray[np.bool_]:
         """(N, K) The caption names t."""
         out = np.zeros((len(self.data), len(self.findings)), bool)
-        for i, facts in enumerate(self.named):
+        for i, facts in enumerate(self.naming):
             out[self.facts.row[facts], i] = True
         return out
 
     def sentences(self, finding: int) -> dict[int, list[str]]:
         """By row the sentences that name t of this finding."""
         out: dict[int, list[str]] = {}
-        for fact in np.flatnonzero(self.named[finding]).tolist():
+        for fact in np.flatnonzero(self.naming[finding]).tolist():
             out.setdefault(int(self.facts.row[fact]), []).append(self.facts.text[fact])
         return out
 
@@ -97,7 +110,7 @@ def look_again(
     """
     rows = _rows(result, data, source, {name: value for name, value in changed.items() if value is not None})
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
-    own = words is None
+    audited = words is None
     words = audited_vocabulary(result) if words is None else words
     held = store or Store()
 
@@ -108,14 +121,14 @@ def look_again(
 
     found = {(f.textual_error, f.visual_feature) for f in result.findings}
     asked = tuple(f for f in result.asked if (f.textual_error, f.visual_feature) not in found)
-    always = [name for f in result.asked for name in (f.textual_error, f.visual_feature)] if own else []
+    always = [name for f in result.asked for name in (f.textual_error, f.visual_feature)] if audited else []
     facts = split_facts(rows.captions)
     concepts, known, _ = concepts_of(
         rows, facts, embed, scorer=str(result.provenance.get("scorer")), vocabulary=words, always=always
     )
     findings = (*result.findings, *asked)
-    named = tuple(naming(finding, concepts) for finding in findings)
-    return Look(findings, rows, facts, named, known or Vocabulary({}))
+    naming = tuple(facts_naming(finding, concepts) for finding in findings)
+    return Look(findings, rows, facts, naming, known or Vocabulary({}))
 
 
 def _rows(result: AuditResult, data: Any, source: str | Path | None, changed: Mapping[str, Any]) -> AuditData:
@@ -136,12 +149,12 @@ class References:
         scorer: who says it.
         erroneous: (N, K) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known. A
             caption that does not name t refers to it in no way, whatever else is not known of the row.
-        told: what else to say of how it was made.
+        provenance: what else to say of how it was made.
     """
 
     scorer: str
     erroneous: NDArray[np.float64]
-    told: Mapping[str, Any]
+    provenance: Mapping[str, Any]
 
 
 def judge_references(
@@ -176,38 +189,58 @@ def judge_references(
         audited = [np.isin(look.data.ids, finding.affected_ids) for finding in look.findings]
         return References("audit", np.stack(audited, 1).astype(np.float64), {})
     if scorer == "objects":
-        seen = ObjectsDetector(look.vocabulary).detect(look.data, [f.textual_error for f in look.findings]).scores
+        seen = ObjectsDetector(look.vocabulary).detect(look.data, look.errors).scores
     if scorer in ("objects", "detector"):
         assert seen is not None
-        return References(scorer, np.where(look.said, 1 - seen.astype(np.float64), 0.0), {})
+        return References(scorer, np.where(look.named, 1 - seen.astype(np.float64), 0.0), {})
     from symbal_hf.models.chat.prompting import Prompts
-    from symbal_hf.models.composition import CHATS, Composition
+    from symbal_hf.models.composition import Composition
     from symbal_hf.models.parts import Parts, named
+
+    specs, objects = named({"scorer_1": _spec(scorer), "chat": chat})
+    spec = str(specs["scorer_1"])
+    parts = Parts(
+        Composition(scorer_1=spec, scorer_2=spec, chat=specs["chat"]),
+        store or Store(),
+        objects=objects,
+        prompts=Prompts(None if prompts is None else Path(prompts)),
+        concurrency=concurrency,
+        device=device,
+        dtype=dtype,
+        device_map=device_map,
+        progress=progress,
+    )
+    return _scored(look, parts)
+
+
+def _spec(scorer: Any) -> Any:
+    """The scorer as a part of a composition: a chat model is asked of what it sees."""
+    from symbal_hf.models.composition import CHATS
+
+    if not isinstance(scorer, str):
+        return scorer
+    kind = scorer.partition(":")[0]
+    if kind not in ("vision-language", "text-only", *CHATS[:2]):
+        known = ", ".join(SCORERS)
+        raise BadData(f"no scorer {scorer!r}; available: {known}, hf:MODEL[@revision], openai:URL#MODEL.")
+    return f"vision-language:{scorer}" if kind in CHATS else scorer
+
+
+def _scored(look: Look, parts: Parts) -> References:
+    """What the first scorer of `parts` says of each sentence that names some t."""
     from symbal_hf.models.scorers import score_facts
 
-    if isinstance(scorer, str):
-        kind = scorer.partition(":")[0]
-        if kind not in ("vision-language", "text-only", *CHATS[:2]):
-            known = ", ".join(SCORERS)
-            raise BadData(f"no scorer {scorer!r}; available: {known}, hf:MODEL[@revision], openai:URL#MODEL.")
-        scorer = f"vision-language:{scorer}" if kind in CHATS else scorer
-    specs, objects = named({"scorer_1": scorer, "chat": chat})
-    own = str(specs["scorer_1"])
-    parts = Parts(
-        Composition(scorer_1=own, scorer_2=own, chat=specs["chat"]), store or Store(), objects=objects,
-        prompts=Prompts(None if prompts is None else Path(prompts)), concurrency=concurrency, device=device,
-        dtype=dtype, device_map=device_map, progress=progress,
-    )  # fmt: skip
-    which = np.flatnonzero(np.any(look.named, axis=0))
+    asked = np.flatnonzero(np.any(look.naming, axis=0))
     score = np.full(len(look.facts), np.nan, np.float32)
-    score[which] = score_facts(parts, "scorer_1", look.data, look.facts, which)
-    out = np.zeros((len(look.data), len(look.named)))
-    for i, facts in enumerate(look.named):
+    score[asked] = score_facts(parts, "scorer_1", look.data, look.facts, asked)
+    out = np.zeros((len(look.data), len(look.naming)))
+    for i, facts in enumerate(look.naming):
         out[look.facts.row[facts & np.isnan(score)], i] = np.nan
         out[look.facts.row[facts & (score < TRUE)], i] = 1.0  # one false sentence is enough, whatever the others are
-    told = parts.provenance()
-    name = str(told["composition"]["scorer_1"])
+    models = parts.provenance()
+    name = str(models["composition"]["scorer_1"])
     if name in ("vision-language", "text-only"):
-        name = str(told["composition"]["chat"])
-    told = {"models": told, "sentences": len(which), "sentences_unclear": int(np.isnan(score[which]).sum())}
-    return References(name.removeprefix("vision-language:"), out, told)
+        name = str(models["composition"]["chat"])
+    unclear = int(np.isnan(score[asked]).sum())
+    provenance = {"models": models, "sentences": len(asked), "sentences_unclear": unclear}
+    return References(name.removeprefix("vision-language:"), out, provenance)

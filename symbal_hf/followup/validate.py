@@ -17,6 +17,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of
 from symbal_hf.followup.human_labels import (
+    Labels,
     agreement_with,
     read_labels,
     refuse_existing,
@@ -25,7 +26,7 @@ from symbal_hf.followup.human_labels import (
     write_template,
 )
 from symbal_hf.followup.load_detector import load_detector
-from symbal_hf.followup.second_look import Look, judge_references, look_again
+from symbal_hf.followup.second_look import Look, References, judge_references, look_again
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, load_result
 from symbal_hf.results.validation import Box, HumanAgreement, Validated, Validation
@@ -104,7 +105,54 @@ def validate(
         BadData: other rows than were audited, an option of no sense, or nothing to look at.
         MissingModel: a model's weights are neither on this machine nor reachable.
         FileNotFoundError: no audit, source or labels there.
+
+    >>> import symbal_hf
+    >>> toilet = {"caption": "A toilet. A sink.", "objects": ["toilet"]}
+    >>> others = [{"caption": "A dog.", "objects": ["dog"]}, {"caption": "A sink.", "objects": ["sink"]}]
+    >>> result = symbal_hf.audit([toilet, *others] * 20, scorer="objects")
+    >>> validation = symbal_hf.validate(result, data=[toilet, *others] * 20)
+    >>> [(f.textual_error, f.visual_feature, f.error_rate_with) for f in validation.findings]
+    [('sink', 'toilet', 1.0)]
+    >>> validation.independent  # the audit itself judged by the objects
+    False
     """
+    _check_options(threshold, calibrate, human_template, human_rows)
+    result = audited if isinstance(audited, AuditResult) else load_result(audited)
+    if not result.findings and not result.asked:
+        return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
+    shared: dict[str, Any] = {"store": store or Store()}
+    running: dict[str, Any] = {"device": device, "dtype": dtype, "device_map": device_map}
+    columns = {"image_column": image_column, "objects_column": objects_column}
+    reading: dict[str, Any] = {"join": join, "image_root": image_root, **columns, "allow_download": allow_download}
+    asking: dict[str, Any] = {"chat": chat, "prompts": prompts, "concurrency": concurrency, **running, **shared}
+    shared["progress"] = asking["progress"] = progress
+    look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **reading)
+    labels = None if human is None else read_labels(human, errors=look.errors, ids=look.data.ids)
+    detector, scorer = _chosen(look, detector, scorer)
+    chosen = load_detector(
+        detector, vocabulary=look.vocabulary, batch_size=batch_size, store=shared["store"], **running
+    )
+    seen, seen_errors = _detected(chosen, look, with_errors=scorer == "detector", progress=progress)
+    cut, fitted = (chosen.threshold if threshold is None else threshold), None
+    if calibrate is not None:
+        cut, fitted = _calibrated(look, chosen, seen)
+    feature = _at_least(seen.scores, cut)
+    shown = None if seen_errors is None else _at_least(seen_errors, cut)
+    references = judge_references(look, scorer, seen=shown, **asking)
+    findings = _validated(look, feature, references.erroneous, labels, _boxes(look, seen, cut), seed)
+    if human_template is not None:
+        write_template(human_template, _to_label(look, feature, human_rows, seed))
+    provenance = _provenance(look, chosen, references, feature, len(seen.bad), result, cut, fitted, seed)
+    provenance |= {"human": None if labels is None else labels.to_dict(str(human)), **references.provenance}
+    judged_by = chosen.name if references.scorer == "detector" else references.scorer
+    is_independent = independent(result.provenance, chosen.name, judged_by)
+    return Validation(chosen.name, references.scorer, is_independent, findings, provenance)
+
+
+def _check_options(
+    threshold: float | None, calibrate: Calibrate | None, human_template: str | Path | None, human_rows: int
+) -> None:
+    """Raise `BadData` where an option makes no sense, before anything is read."""
     if threshold is not None and not 0 < threshold <= 1:
         raise BadData(f"threshold={threshold:g}; it must be in (0, 1].")
     if threshold is not None and calibrate is not None:
@@ -113,61 +161,69 @@ def validate(
         raise BadData(f"human_rows={human_rows} cannot be balanced; give at least 4.")
     if human_template is not None:
         refuse_existing(human_template)
-    result = audited if isinstance(audited, AuditResult) else load_result(audited)
-    if not result.findings and not result.asked:
-        return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
-    held = store or Store()
-    look = look_again(
-        result, data=data, source=source, vocabulary=vocabulary, store=held, progress=progress, join=join,
-        image_root=image_root, image_column=image_column, objects_column=objects_column,
-        allow_download=allow_download,
-    )  # fmt: skip
-    ts, vs = [f.textual_error for f in look.findings], [f.visual_feature for f in look.findings]
-    labels = None if human is None else read_labels(human, errors=ts, ids=look.data.ids)
+
+
+def _chosen(look: Look, detector: Any, scorer: Any) -> tuple[Any, Any]:
+    """Detector and scorer, with what "auto" is for these rows."""
     if detector == "auto":
-        detector = "objects" if look.known_to_objects(vs) else "owlv2"
+        detector = "objects" if look.known_to_objects(look.features) else "owlv2"
     if scorer == "auto":
-        scorer = "objects" if look.known_to_objects(ts) else "detector"
+        scorer = "objects" if look.known_to_objects(look.errors) else "detector"
     if isinstance(detector, str) and detector != "objects":
         images_of(look.data, detector)  # before weights are fetched in vain
-    chosen = load_detector(
-        detector, vocabulary=look.vocabulary, device=device, dtype=dtype, device_map=device_map,
-        batch_size=batch_size, store=held,
-    )  # fmt: skip
-    seen, seen_t = _detected(chosen, look, with_t=scorer == "detector", progress=progress)
-    cut, fitted = chosen.threshold if threshold is None else threshold, None
-    if calibrate is not None:
-        cut, fitted = _calibrated(look, chosen, seen)
-    feature = _at_least(seen.scores, cut)
-    said = judge_references(
-        look, scorer, seen=None if seen_t is None else _at_least(seen_t, cut), store=held, progress=progress,
-        chat=chat, prompts=prompts, concurrency=concurrency, device=device, dtype=dtype, device_map=device_map,
-    )  # fmt: skip
-    wrong, boxes = said.erroneous, _boxes(look, seen, cut)
-    made = []
-    for i, (t, v) in enumerate(zip(ts, vs, strict=True)):
-        human_says = None if labels is None else agreement_with(labels, t, look.data.ids, wrong[:, i], seed=seed)
-        made.append(compare_rates(t, v, feature[:, i], wrong[:, i], human=human_says, boxes=boxes[i]))
-    if human_template is not None:
-        lines: list[dict[str, str]] = []
-        for i, (t, v) in enumerate(zip(ts, vs, strict=True)):
-            drawn = rows_to_label(look.said[:, i], feature[:, i], rows=human_rows, seed=seed)
-            lines += template_rows(look.data, t, v, drawn, look.sentences(i))
-        write_template(human_template, lines)
-    provenance = {
-        "symbal_hf": version("symbal-hf"), "python": platform.python_version(), "source": look.data.source,
-        "rows": len(look.data), "rows_sha256": result.provenance.get("rows_sha256"), "threshold": cut,
-        "calibrated": fitted, "unreadable_images": len(seen.bad), "seed": seed,
-        "unknown_to_objects": _unknown(look, chosen, said.scorer),
-        "undecided": [_undecided(feature[:, i], wrong[:, i]) for i in range(len(ts))],
-        "human": None if labels is None else {
-            "file": str(human), "labels": len(labels.of), "blank": labels.blank, "strange": list(labels.strange[:20]),
-        }, **said.told,
-    }  # fmt: skip
-    by = chosen.name if said.scorer == "detector" else said.scorer
-    return Validation(
-        chosen.name, said.scorer, independent(result.provenance, chosen.name, by), tuple(made), provenance
-    )
+    return detector, scorer
+
+
+def _validated(
+    look: Look,
+    feature: NDArray[np.float64],
+    erroneous: NDArray[np.float64],
+    labels: Labels | None,
+    boxes: Sequence[Mapping[str, tuple[Box, ...]]],
+    seed: int,
+) -> tuple[Validated, ...]:
+    """Each finding by its columns of `feature` (N, K) and `erroneous` (N, K)."""
+    out = []
+    for i, (t, v) in enumerate(zip(look.errors, look.features, strict=True)):
+        human = None if labels is None else agreement_with(labels, t, look.data.ids, erroneous[:, i], seed=seed)
+        out.append(compare_rates(t, v, feature[:, i], erroneous[:, i], human=human, boxes=boxes[i]))
+    return tuple(out)
+
+
+def _to_label(look: Look, feature: NDArray[np.float64], rows: int, seed: int) -> list[dict[str, str]]:
+    """The lines that a person is to fill in, `rows` of each finding."""
+    lines: list[dict[str, str]] = []
+    for i, (t, v) in enumerate(zip(look.errors, look.features, strict=True)):
+        drawn = rows_to_label(look.named[:, i], feature[:, i], rows=rows, seed=seed)
+        lines += template_rows(look.data, t, v, drawn, look.sentences(i))
+    return lines
+
+
+def _provenance(
+    look: Look,
+    detector: Detector,
+    references: References,
+    feature: NDArray[np.float64],
+    unreadable: int,
+    result: AuditResult,
+    threshold: float,
+    fitted: Mapping[str, Any] | None,
+    seed: int,
+) -> dict[str, Any]:
+    """By what versions, of which rows and how it was validated, and what remained unknown."""
+    return {
+        "symbal_hf": version("symbal-hf"),
+        "python": platform.python_version(),
+        "source": look.data.source,
+        "rows": len(look.data),
+        "rows_sha256": result.provenance.get("rows_sha256"),
+        "threshold": threshold,
+        "calibrated": fitted,
+        "unreadable_images": unreadable,
+        "seed": seed,
+        "unknown_to_objects": _unknown(look, detector, references.scorer),
+        "undecided": [_undecided(*columns) for columns in zip(feature.T, references.erroneous.T, strict=True)],
+    }
 
 
 def compare_rates(
@@ -195,10 +251,17 @@ def compare_rates(
     a, n1, b, n0 = (int(x.sum()) for x in (has & wrong, has, ~has & wrong, ~has))
     ratio = risk_ratio(a, n1, b, n0) if a + b and n1 and n0 else (1.0, 0.0, float("inf"))
     return Validated(
-        textual_error, visual_feature, a, n1, b, n0, undecided=int((~decided).sum()), risk_ratio=ratio[0],
-        risk_ratio_low=ratio[1], risk_ratio_high=min(ratio[2], LARGEST),
-        p_value=float(fisher_greater(a, n1, a + b, n1 + n0)), human=human, boxes=boxes or {},
-    )  # fmt: skip
+        textual_error,
+        visual_feature,
+        *(a, n1, b, n0),
+        undecided=int((~decided).sum()),
+        risk_ratio=ratio[0],
+        risk_ratio_low=ratio[1],
+        risk_ratio_high=min(ratio[2], LARGEST),
+        p_value=float(fisher_greater(a, n1, a + b, n1 + n0)),
+        human=human,
+        boxes=boxes or {},
+    )
 
 
 def independent(provenance: Mapping[str, Any], detector: str, scorer: str) -> bool:
@@ -224,26 +287,26 @@ def _model(spec: str) -> str:
 
 
 def _detected(
-    detector: Detector, look: Look, *, with_t: bool, progress: Progress
+    detector: Detector, look: Look, *, with_errors: bool, progress: Progress
 ) -> tuple[Seen, NDArray[np.float32] | None]:
     """(N, K) scores of the v and, where asked for, of the t of K findings; of t only where a caption names it."""
-    vs = [f.visual_feature for f in look.findings]
-    ts = [f.textual_error for f in look.findings] if with_t else []
-    names = list(dict.fromkeys([*vs, *ts]))
+    errors = look.errors if with_errors else ()
+    names = list(dict.fromkeys([*look.features, *errors]))
     shown = set(look.of_examples().values())
     where = np.zeros((len(look.data), len(names)), bool)
-    for name, said in zip(ts, look.said.T, strict=False):
-        where[said, names.index(name)] = True
+    for name, named in zip(errors, look.named.T, strict=False):
+        where[named, names.index(name)] = True
     where[sorted(shown)] = True  # for their boxes, whatever the captions say
-    where[:, [names.index(v) for v in vs]] = True
+    features = [names.index(v) for v in look.features]
+    where[:, features] = True
     seen = detector.detect(look.data, names, where=where, boxes_of=shown, progress=progress)
     if seen.scores.shape != where.shape:
         raise BadData(
             f"detector {detector.name} gave scores of shape {seen.scores.shape} for {where.shape[0]} rows and "
             f"{where.shape[1]} names; it must give one for each."
         )
-    of_t = seen.scores[:, [names.index(t) for t in ts]] if with_t else None
-    return replace(seen, scores=seen.scores[:, [names.index(v) for v in vs]]), of_t
+    of_errors = seen.scores[:, [names.index(t) for t in errors]] if with_errors else None
+    return replace(seen, scores=seen.scores[:, features]), of_errors
 
 
 def _at_least(scores: NDArray[np.floating], threshold: float) -> NDArray[np.float64]:
@@ -257,7 +320,7 @@ def _calibrated(look: Look, detector: Detector, seen: Seen) -> tuple[float, dict
 
     if isinstance(detector, ObjectsDetector):
         raise BadData("calibrate='objects' with detector='objects' compares objects with themselves; give a detector.")
-    names = [finding.visual_feature for finding in look.findings]
+    names = look.features
     truth = ObjectsDetector(look.vocabulary).detect(look.data, names).scores
     known = ~np.isnan(truth) & ~np.isnan(seen.scores)
     present = truth[known] > 0
@@ -270,19 +333,18 @@ def _calibrated(look: Look, detector: Detector, seen: Seen) -> tuple[float, dict
     balanced = (true + 1 - false) / 2
     balanced[~((cuts > 0) & (cuts <= 1))] = -1
     best = int(balanced.argmax())
-    return float(cuts[best]), {
-        "on": "objects", "rows": len(present), "balanced_accuracy": float(balanced[best]),
-        "sensitivity": float(true[best]), "specificity": float(1 - false[best]),
-    }  # fmt: skip
+    quality = {"sensitivity": float(true[best]), "specificity": float(1 - false[best])}
+    fitted = {"on": "objects", "rows": len(present), "balanced_accuracy": float(balanced[best]), **quality}
+    return float(cuts[best]), fitted
 
 
 def _unknown(look: Look, detector: Detector, scorer: str) -> list[str]:
     """The v, and the t, that objects were asked for and have no word for."""
     objects = ObjectsDetector(look.vocabulary)
     by_objects = isinstance(detector, ObjectsDetector)
-    asked = [f.visual_feature for f in look.findings] if by_objects else []
+    asked = list(look.features) if by_objects else []
     if scorer == "objects" or (by_objects and scorer == "detector"):
-        asked += [f.textual_error for f in look.findings]
+        asked += look.errors
     return sorted({name for name in asked if not objects.knows(name)})
 
 

@@ -92,10 +92,7 @@ def noun_phrases(text: str) -> frozenset[str]:
             close()
             one = False
         # "A man rides": the tagger takes the verb for a plural, but after "a" and a noun no plural can follow.
-        elif (
-            one and pos == "NNS" and run and run[-1][1] and run[-1][0] not in AMOUNTS
-            and word.endswith("s") and singular(word) != word
-        ):  # fmt: skip
+        elif one and pos == "NNS" and run and run[-1][1] and run[-1][0] not in AMOUNTS and _is_plural(word):
             close()
             pos, one = "VBZ", False
         # After a determiner a verb form opens a name ("a stop sign"); a bare verb after a noun ends one ("teddy bear"),
@@ -117,6 +114,10 @@ def noun_phrases(text: str) -> frozenset[str]:
         before = pos
     close()
     return frozenset(out)
+
+
+def _is_plural(word: str) -> bool:
+    return word.endswith("s") and singular(word) != word
 
 
 class Vocabulary:

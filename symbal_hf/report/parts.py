@@ -132,8 +132,9 @@ def bars(table: Finding | Validated) -> tuple[RateBar, ...]:
 
 
 def _card(example: Example, has_feature: bool | None, jpeg: bytes | None, boxes: tuple[Box, ...]) -> Card:
-    places = (sentence[:2] for sentence in split(example.caption) if sentence.text == example.fact)
-    start, end = next(places, (len(example.caption), len(example.caption)))
+    verbatim = example.caption.find(example.fact)  # of an example that somebody wrote, which no splitting gave
+    at = (verbatim, verbatim + len(example.fact)) if verbatim >= 0 else (len(example.caption), len(example.caption))
+    start, end = next((s[:2] for s in split(example.caption) if s.text == example.fact), at)
     before, fact, after = example.caption[:start], example.caption[start:end], example.caption[end:]
     picture = _picture(jpeg, boxes) if jpeg else None
     return Card(example, before, fact, after, has_feature, picture, boxes)

@@ -20,6 +20,10 @@ SAME = (
     '"Same" says that no difference is shown: its interval contains 0, or its p-value, corrected by Holm for all '
     "findings compared, is 0.05 or more."
 )
+HEADS = (
+    "| captions wrongly say | when the image shows | in B | A: with / without | B: with / without "
+    "| difference in points (95 %) | p (Holm) |"
+)
 FILES = ("comparison.json", "comparison.csv", "comparison.md")
 
 
@@ -138,6 +142,10 @@ class Comparison:
         match: who says that two names mean the same.
         alpha: level of the verdicts.
         notes: what makes the two audits differ besides their captions.
+
+    >>> a = Side(None, "a.csv", "objects", "none", findings=0, rows=40, rows_skipped=0)
+    >>> Comparison(a, a, (), None, True, 40, None, match="lite", alpha=0.05).sentence
+    'Neither audit reports anything systematic, so there is nothing to compare.'
     """
 
     a: Side
@@ -176,10 +184,12 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The content of comparison.json."""
         return {
-            **asdict(self), "sentence": self.sentence, "counts": self.counts,
-            "findings": [found.to_dict() for found in self.findings],
+            **asdict(self),
+            "sentence": self.sentence,
+            "counts": self.counts,
+            "findings": [finding.to_dict() for finding in self.findings],
             "overall": self.overall and self.overall.to_dict(),
-        }  # fmt: skip
+        }
 
     def write(self, folder: str | Path) -> dict[str, Path]:
         """Write comparison.json, comparison.csv and comparison.md into a new or empty folder, and return their paths.
@@ -194,11 +204,8 @@ class Comparison:
         writer = csv.DictWriter(text, list(_row(None)))
         writer.writeheader()
         writer.writerows(rows)
-        contents = (
-            json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n", text.getvalue(),
-            self.markdown(),
-        )  # fmt: skip
-        for name, content in zip(FILES, contents, strict=True):
+        data = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        for name, content in zip(FILES, (data, text.getvalue(), self.markdown()), strict=True):
             write_whole(folder / name, content)
         return {name.rpartition(".")[2]: folder / name for name in FILES}
 
@@ -214,11 +221,7 @@ class Comparison:
         how = "the same images, paired by id" if self.paired else f"different rows ({_cell(self.why_unpaired or '')})"
         lines += [f"- Rows: {how}", *(f"- {_cell(note)}" for note in self.notes), ""]
         if self.findings:
-            heads = [
-                "captions wrongly say", "when the image shows", "in B", "A: with / without", "B: with / without",
-                "difference in points (95 %)", "p (Holm)",
-            ]  # fmt: skip
-            lines += [f"| {' | '.join(heads)} |", "|---|---|---|---:|---:|---:|---:|"]
+            lines += [HEADS, "|---|---|---|---:|---:|---:|---:|"]
             lines += [f"| {' | '.join(map(_cell, cells(found)))} |" for found in self.findings]
             lines += ["", SAME, ""] + [
                 f"- {_cell(f.textual_error)} with {_cell(f.visual_feature)} was not measured: {_cell(f.reason or '')}"
@@ -240,17 +243,15 @@ def check_new(folder: str | Path) -> Path:
     return folder
 
 
-def cells(found: Compared) -> tuple[str, ...]:
+def cells(finding: Compared) -> tuple[str, ...]:
     """The row of a finding in a table for people: t, v, verdict, rates in A, rates in B, difference, corrected p."""
-    d = found.difference
-    rates = [
+    rates = (
         "" if side is None else f"{side.error_rate_with:.1%} / {side.error_rate_without:.1%}"
-        for side in (found.a, found.b)
-    ]
-    return (
-        found.textual_error, found.visual_feature, found.verdict, *rates, "" if d is None else _points(d),
-        "" if found.p_value_corrected is None else f"{found.p_value_corrected:.1e}",
-    )  # fmt: skip
+        for side in (finding.a, finding.b)
+    )
+    points = "" if finding.difference is None else _points(finding.difference)
+    p = "" if finding.p_value_corrected is None else f"{finding.p_value_corrected:.1e}"
+    return finding.textual_error, finding.visual_feature, finding.verdict, *rates, points, p
 
 
 def _points(d: Difference) -> str:
@@ -261,21 +262,19 @@ def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
 
 
-def _row(found: Compared | None) -> dict[str, Any]:
+def _row(finding: Compared | None) -> dict[str, Any]:
     """The row of a finding in comparison.csv; of none for its columns."""
-    out: dict[str, Any] = {}
-    for name in ("textual_error", "visual_feature", "verdict", "reported_a", "reported_b"):
-        out[name] = getattr(found, name, None)
-    for letter in "ab":
-        side: Finding | None = getattr(found, letter, None)
-        for name in (
-            "error_rate_with", "error_rate_without", "errors_with_feature", "rows_with_feature",
-            "errors_without_feature", "rows_without_feature",
-        ):  # fmt: skip
-            out[f"{name}_{letter}"] = getattr(side, name, None)
-    d = found and found.difference
-    for name in ("difference", "low", "high", "p_value", "paired", "errors_a", "rows_a", "errors_b", "rows_b"):
-        out[name if name not in ("errors_a", "rows_a", "errors_b", "rows_b") else f"compared_{name}"] = getattr(
-            d, name, None
-        )
-    return {**out, "p_value_corrected": found and found.p_value_corrected, "reason": found and found.reason}
+
+    def of(value: object, names: str, form: str = "{}") -> dict[str, Any]:
+        return {form.format(name): getattr(value, name, None) for name in names.split()}
+
+    d = finding and finding.difference
+    rates = "error_rate_with error_rate_without errors_with_feature rows_with_feature errors_without_feature"
+    return {
+        **of(finding, "textual_error visual_feature verdict reported_a reported_b"),
+        **of(finding and finding.a, f"{rates} rows_without_feature", "{}_a"),
+        **of(finding and finding.b, f"{rates} rows_without_feature", "{}_b"),
+        **of(d, "difference low high p_value paired"),
+        **of(d, "errors_a rows_a errors_b rows_b", "compared_{}"),
+        **of(finding, "p_value_corrected reason"),
+    }

@@ -55,6 +55,11 @@ class FactMap:
         encoder: what turned facts into vectors.
         projection: "t-SNE", or "PCA" where there are too few different facts for it.
         seed: of every random choice.
+
+    >>> point = MapPoint(0.2, 0.7, "A sink.", "7", cluster=0, finding=0)
+    >>> cluster = MapCluster("sink", facts=1, wrong=1, typical="A sink.")
+    >>> FactMap((point,), (cluster,), 1, 1, wrong_drawn=1, encoder="lite", projection="PCA", seed=0).points[0].text
+    'A sink.'
     """
 
     points: tuple[MapPoint, ...]

@@ -22,7 +22,11 @@ CSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Skipped:
-    """A row that was left out, and why."""
+    """A row that was left out, and why.
+
+    >>> Skipped("7", "unreadable image").reason
+    'unreadable image'
+    """
 
     row_id: str
     reason: str
@@ -33,6 +37,10 @@ class Example:
     """One affected row: its caption, the sentence in it that states the error, and how well that fits the image.
 
     `alignment` is in [0, 1], low is misaligned; None where the truth was given and nothing had to be judged.
+
+    >>> example = Example("7", "A toilet. A sink.", "A sink.", alignment=0.02)
+    >>> example.fact in example.caption
+    True
     """
 
     row_id: str
@@ -75,6 +83,12 @@ class Finding:
         confirmed_share: estimated share of the rejected statements that are really false, in [0, 1], with the lower
             end of its 95 % interval; None where truth is given or nothing is rejected, so that nothing is estimated.
         affected: all rows whose caption states t wrongly, those with v first.
+
+    >>> finding = Finding(
+    ...     "sink", "toilet", ("sink",), ("toilet",), 0.5, 9.0, 4.0, 20.0, 1e-6, 1e-4, 30, 40, 10, 120
+    ... )
+    >>> finding.error_rate_with, round(finding.error_rate_without, 3)
+    (0.75, 0.083)
     """
 
     textual_error: str
@@ -130,6 +144,10 @@ class AuditResult:
         why_none: what the strongest suspect failed on, when the verdict is "none".
         asked: the pairs that were asked for (`audit(pairs=...)`), in their order, whether or not they were found.
         fact_map: a sample of the facts on a plane, where one was drawn (`symbal_hf.draw_fact_map`).
+
+    >>> result = AuditResult("none", (), (), {"rows": 40}, why_none="no pair is frequent enough")
+    >>> result.prediction()
+    {'textual_error': [], 'visual_feature': []}
     """
 
     verdict: Verdict
@@ -183,6 +201,13 @@ def load_result(folder: str | Path) -> AuditResult:
     Raises:
         FileNotFoundError: no findings.json in `folder`.
         BadData: the file is broken; its first broken field is named.
+
+    >>> import tempfile
+    >>> result = AuditResult("none", (), (), {"rows": 40})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = result.write(folder)
+    ...     load_result(folder) == result
+    True
     """
     path = Path(folder) / "findings.json"
     if not path.is_file():

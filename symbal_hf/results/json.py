@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from symbal_hf.core.errors import BadData
 
@@ -38,7 +38,7 @@ def from_dict(cls: type[Record], data: Any, *, prefix: str = "") -> Record:
         name = prefix.rstrip(".: ") or cls.__name__
         raise BadData(f"{name} is {_shown(data)}; it must be an object with the attributes of {cls.__name__}.")
     values = {}
-    for name, hint, needed in _attributes(cls):  # type: ignore[arg-type]
+    for name, hint, needed in _attributes(cast(type, cls)):
         if name in data:
             values[name] = _value(hint, data[name], prefix + name)
         elif needed:

@@ -103,6 +103,12 @@ class Repaired:
             or a model again.
         notes: what to know of that audit.
         provenance: of this repair: what was asked of chat models, and how rewritten captions were checked.
+
+    >>> counts = Counts(rows=40, sentences_dropped=3, emptied=1, untouched=36)
+    >>> paths = [Path("clean") / name for name in ("", "data.csv", "diff.jsonl", "repair.json")]
+    >>> done = Repaired("drop-sentence", counts, *paths, command="symbal audit clean/data.csv")
+    >>> done.counts.changed, done.counts.written
+    (3, 39)
     """
 
     policy: Policy

@@ -207,9 +207,15 @@ def _train(x: NDArray[np.float32], k: int, *, seed: int, iterations: int) -> tup
 
     # faiss trains on 256 points per centroid by default and says so nowhere but in its own log.
     kmeans = faiss.Kmeans(
-        x.shape[1], k, niter=iterations, spherical=True, seed=seed + 1, max_points_per_centroid=len(x),
-        min_points_per_centroid=1, gpu=faiss.get_num_gpus(),
-    )  # fmt: skip
+        x.shape[1],
+        k,
+        niter=iterations,
+        spherical=True,
+        seed=seed + 1,
+        max_points_per_centroid=len(x),
+        min_points_per_centroid=1,
+        gpu=faiss.get_num_gpus(),
+    )
     kmeans.train(x, init_centroids=starts(x, k, seed=seed))  # random rows would leave whole groups without a centroid
     return kmeans.index, cast(NDArray[np.float32], kmeans.centroids)
 

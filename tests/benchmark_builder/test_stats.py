@@ -13,7 +13,7 @@ from PIL import Image
 from settings_case import settings_rows, write_settings
 
 from benchmark_builder.writing.figures import Setting, composition, features
-from benchmark_builder.writing.stats import Setting, statistics, summary_rows, table, write_statistics
+from benchmark_builder.writing.stats import statistics, summary_rows, table, write_statistics
 from symbal_hf.core.errors import BadData
 
 

@@ -195,9 +195,9 @@ def test_a_fuller_name_of_the_error_finds_what_the_audit_found(tmp_path):
         affected=tuple(symbal_hf.results.findings.Affected(str(i), (rows[i]["caption"],), True) for i in (0, 1)),
     )  # fmt: skip
     result = symbal_hf.AuditResult("systematic", (finding,), (), {}, provenance={"scorer": "embedding"})
-    assert look_again(result, data=data).said.sum() == 60
+    assert look_again(result, data=data).named.sum() == 60
     fuller = replace(finding, affected=finding.affected[1:])
-    assert look_again(replace(result, findings=(fuller,)), data=data).said.sum() == 48
+    assert look_again(replace(result, findings=(fuller,)), data=data).named.sum() == 48
 
 
 @pytest.fixture
