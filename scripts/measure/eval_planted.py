@@ -24,7 +24,8 @@ from symbal_hf.auditing.judges import Columns
 from symbal_hf.auditing.references import ReferenceJudge
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.core.store import Store
-from symbal_hf.data.table import AuditData, Images, load_vocabulary
+from symbal_hf.data.table import AuditData, Images
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.encoders.embedding import embed_images, embed_texts
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM
