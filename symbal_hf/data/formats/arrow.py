@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GROUPS = 2  # row groups of images in memory at once: rows are asked in order, or nearly
 BATCH_BYTES = 64 << 20  # of rows in memory at once, about
 BATCH_ROWS = 8192
+AT_ONCE = 256  # rows as Python objects: who wants the first of a batch need not pay for all
 DATA = "data"  # the folder of shards
 
 
@@ -96,7 +97,8 @@ def _parquet_rows(files: Sequence[Path], columns: list[str]) -> Iterator[Row]:
     for path in files:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
-                yield from batch.to_pylist()
+                for start in range(0, len(batch), AT_ONCE):
+                    yield from batch.slice(start, AT_ONCE).to_pylist()
 
 
 class ParquetColumn(Sequence[Any]):

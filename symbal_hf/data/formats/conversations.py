@@ -180,10 +180,8 @@ def _rows(rows: Iterable[Row], chat: str, caption: str, shows: Shows) -> Iterato
         yield out
 
 
-def _samples(
-    rows: Iterable[Row], chat: str, caption: str
-) -> tuple[list[str], Callable[[Collection[str]], Iterable[Row]]]:
-    """Columns and rows of a file: columns may be absent from any of them, and images lie in a column or in the turns.
+def _samples(rows: Iterable[Row], chat: str, caption: str) -> list[dict[str, Any]]:
+    """The rows of a file: columns may be absent from any of them, and images lie in a column or in the turns.
 
     A conversation becomes its caption as it is read: what was asked is not kept.
     """

@@ -125,11 +125,10 @@ def _edited_row(text: str, number: int, edits: Edits) -> str | None:
 def _like(text: str, row: Row) -> str:
     """The row written anew, indented as `text` is, escaping what is not ASCII where that does, and with its end."""
     body = text.rstrip()
-    outer, inner = re.search(r"\n([ \t]*)\}\Z", body), re.match(r"\s*\{\s*\n( *)", body)
+    outer, inner = re.search(r"\n([ \t]*)\}\Z", body), re.match(r"\s*\{\s*\n([ \t]*)", body)
     if outer is None or inner is None:
         return literal(row, ascii_only=text.isascii()) + text[len(body) :]
-    indent = max(len(inner[1]) - len(outer[1]), 0)
-    new = literal(row, ascii_only=text.isascii(), indent=indent)
+    new = literal(row, ascii_only=text.isascii(), indent=inner[1].removeprefix(outer[1]))
     return new.replace("\n", "\n" + outer[1]) + text[len(body) :]
 
 

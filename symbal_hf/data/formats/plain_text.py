@@ -14,7 +14,7 @@ from symbal_hf.data.formats.protocol import Row
 BOM = b"\xef\xbb\xbf"
 
 
-def literal(value: Any, *, ascii_only: bool = False, indent: int | None = None) -> str:
+def literal(value: Any, *, ascii_only: bool = False, indent: str | None = None) -> str:
     """The value as JSON; what UTF-8 cannot hold (half a surrogate pair) is escaped in any case."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     try:
