@@ -17,7 +17,7 @@ from symbal_hf.data.formats.arrow import (
     edited_rows,
     parquet_batches,
     write_parquet,
-)  # fmt: skip
+)
 from symbal_hf.data.formats.conversations import edited_value
 from symbal_hf.data.formats.folders import sidecars
 from symbal_hf.data.formats.hub import hub_dataset

@@ -42,8 +42,11 @@ def joined(table: Table, path: Path) -> Table:
         )
     out = [{**row, **{c: (p or {}).get(c) for c in added}} for row, p in zip(rows, partners, strict=True)]
     return replace(
-        table_of(out, [*table.columns, *added]), name=table.name, root=table.root, chat=table.chat,
-    )  # fmt: skip
+        table_of(out, [*table.columns, *added]),
+        name=table.name,
+        root=table.root,
+        chat=table.chat,
+    )
 
 
 def _partners(

@@ -62,7 +62,7 @@ def test_built_once_the_bare_name_works_from_anywhere_whatever_is_imported_first
     code = f"""
 from pathlib import Path
 {imports}
-from symbal_hf.bench.built import remember
+from symbal_hf.data.benchmarks import remember
 try:
     datasets.load_dataset("symbalbench", {config!r}, split="test")
 except Exception as error:
@@ -93,7 +93,7 @@ def test_the_bare_name_still_means_a_folder_that_lies_here(bench, tmp_path):
     code = f"""
 from pathlib import Path
 import symbal_hf, datasets
-from symbal_hf.bench.built import remember
+from symbal_hf.data.benchmarks import remember
 remember(Path({str(folder)!r}))
 print(datasets.load_dataset("symbalbench", split="train").num_rows)
 """

@@ -51,9 +51,11 @@ class Parquet:
         heavy = frozenset(field.name for field in schemas[0] if "binary" in str(field.type))
         columns = list(schemas[0].names)
         return Table(
-            columns, lambda without: _parquet_rows(files, [name for name in columns if name not in without]),
-            lambda name: ParquetColumn(files, name), heavy,
-        )  # fmt: skip
+            columns,
+            lambda without: _parquet_rows(files, [name for name in columns if name not in without]),
+            lambda name: ParquetColumn(files, name),
+            heavy,
+        )
 
     def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
         """The same files with the compression that they had."""

@@ -241,8 +241,11 @@ def _read_in_place(table: Table, chat: str, caption: str, *, in_turns: bool, nam
     return Table(
         [*kept, *(["image"] if in_turns else []), caption],
         lambda without: _rows(table.read(without), chat, caption, shows),
-        values, heavy=table.heavy, name=name, chat=chat,
-    )  # fmt: skip
+        values,
+        heavy=table.heavy,
+        name=name,
+        chat=chat,
+    )
 
 
 # ------------------------------------------------------------------------------------- another caption in its place
