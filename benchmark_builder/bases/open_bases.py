@@ -13,8 +13,11 @@ from benchmark_builder.bases.coco_names import natural_vocabulary
 from benchmark_builder.scenes.draw import DRAWING_VERSION, write_scenes
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import cache_folder
-from symbal_hf.data.opening import CAPTIONS, IDS, joined, open_rows
-from symbal_hf.data.table import OBJECTS, AuditData, load_data, load_vocabulary
+from symbal_hf.data.columns import CAPTIONS, IDS
+from symbal_hf.data.join import joined
+from symbal_hf.data.opening import open_table
+from symbal_hf.data.table import OBJECTS, AuditData, load_data
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 
 
@@ -115,9 +118,10 @@ def custom_base(
 
 def _load(source: Any, join: Path | None, seed: int, options: dict[str, Any]) -> AuditData:
     """The rows, with a caption and references made from a `captions` column where there is one."""
-    rows, columns, root, read = open_rows(source)
+    table = open_table(source)
     if join is not None:
-        rows, columns = joined(rows, columns, Path(join))
+        table = joined(table, Path(join))
+    columns, read = table.columns, table.name
     if options["caption_column"] or "captions" not in columns or any(column in columns for column in CAPTIONS):
         return load_data(source, join=join, on_bad_row="error", **options)
     id_name = next((column for column in IDS if column in columns), None)
@@ -128,14 +132,17 @@ def _load(source: Any, join: Path | None, seed: int, options: dict[str, Any]) ->
         if len(known) < 2:
             raise BadData(f"{read}: row {row_id} has {len(known)} captions with text; at least 2 are needed.")
         caption, others = caption_and_references(known, seed=seed, row_id=row_id)
-        return {"caption": caption, "references": list(others)}
+        kept = {column: value for column, value in row.items() if column != "captions"}
+        return {**kept, "caption": caption, "references": list(others)}
 
-    if hasattr(rows, "map"):
-        rows = rows.map(split, with_indices=True, remove_columns=["captions"])
-    else:
-        rows = [{**row, **split(row, place)} for place, row in enumerate(rows)]
+    captioned = replace(
+        table,
+        columns=[*(column for column in columns if column != "captions"), "caption", "references"],
+        read=lambda without: (split(row, place) for place, row in enumerate(table.read(without))),
+        name="the given rows",
+    )
     try:
-        found = load_data(rows, on_bad_row="error", **{**options, "image_root": options["image_root"] or root})
+        found = load_data(captioned, on_bad_row="error", **options)
     except BadData as error:
         raise BadData(f"{read}: {error}") from error
     return replace(found, source=read)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from benchmark_builder.bases.base import Base
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.opening import open_rows
+from symbal_hf.data.opening import open_table
 from symbal_hf.data.table import OBJECTS, object_names
 
 Strategy = Literal["random", "popular", "adversarial"]
@@ -176,7 +176,8 @@ def read_statistics(path: Path) -> Cooccurrence:
         for one in data["annotations"]:
             present.setdefault(one["image_id"], set()).add(names[one["category_id"]])
         return Cooccurrence(frozenset(objects) for objects in present.values())
-    rows, columns, *_ = open_rows(path)
+    rows = open_table(path)
+    columns = rows.columns
     name = next((column for column in OBJECTS if column in columns), None)
     if name is None:
         raise BadData(f"{path} has no objects column ({', '.join(OBJECTS)}) to count.")

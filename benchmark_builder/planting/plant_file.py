@@ -11,7 +11,9 @@ from benchmark_builder.planting.inject import Infeasible
 from benchmark_builder.planting.plant import Planted, plant
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
-from symbal_hf.data.table import IMAGES, OBJECTS, load_data, load_vocabulary, read_rows
+from symbal_hf.data.columns import IMAGES
+from symbal_hf.data.table import OBJECTS, load_data, read_rows
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 
 

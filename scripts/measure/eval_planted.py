@@ -22,7 +22,8 @@ from symbal_hf.auditing.evidence import Kept, gather
 from symbal_hf.auditing.two_stages import two_stages
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.core.store import Store
-from symbal_hf.data.table import AuditData, Images, load_vocabulary
+from symbal_hf.data.table import AuditData, Images
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.composition import Composition
 from symbal_hf.models.parts import Parts

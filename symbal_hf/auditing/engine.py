@@ -20,7 +20,8 @@ from symbal_hf.auditing.verdict import conclude
 from symbal_hf.core.options import AUDIT, Gates, Method, names_of, take, values_of
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import fingerprint
-from symbal_hf.data.table import AuditData, load_data, load_vocabulary
+from symbal_hf.data.table import AuditData, load_data
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.composition import Preset, both_stages, choose_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet

@@ -112,9 +112,9 @@ def _by_name(rows: Rows, key: str, kind: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _table(source: str) -> Rows:
-    from symbal_hf.data.opening import open_rows
+    from symbal_hf.data.opening import open_table
 
-    return list(open_rows(source)[0])
+    return list(open_table(source))
 
 
 def _settings(source: str) -> Rows:

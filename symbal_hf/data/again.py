@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.table import AuditData, load_data, load_vocabulary
+from symbal_hf.data.table import AuditData, load_data
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.results.findings import AuditResult
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import IDS, IMAGES, URLS, SourceFormat
-from symbal_hf.data.opening import open_rows
-from symbal_hf.data.rows import chosen_root, column_of, find_column, limited, sampled
+from symbal_hf.data.columns import IDS, IMAGES, URLS, SourceFormat, chosen_root, find_column, limited, sampled
+from symbal_hf.data.opening import open_table
 from symbal_hf.data.table import Images, OnBadRow
 from symbal_hf.results.findings import Skipped
 
@@ -69,36 +68,35 @@ def load_images(
         BadData: no images, or (policy "error") a bad row.
         FileNotFoundError: no such file or folder.
     """
-    rows, columns, root, name = open_rows(source, source_format=source_format, captions=False)
-    root = chosen_root(image_root, root)
-    if not columns:
-        raise BadData(f"{name} has no rows; there is nothing to caption.")
-    image_name = find_column("image", image_column, (*IMAGES, *URLS), columns, required=True)
+    table = open_table(source, source_format=source_format, captions=False)
+    root = chosen_root(image_root, table.root)
+    if not table.columns:
+        raise BadData(f"{table.name} has no rows; there is nothing to caption.")
+    image_name = find_column("image", image_column, (*IMAGES, *URLS), table.columns, required=True)
     assert image_name is not None
-    id_name = next((n for n in IDS if n in columns and n != image_name), None)
+    id_name = next((n for n in IDS if n in table.columns and n != image_name), None)
     ids: dict[str, int] = {}
-    others, places = [], []
+    others, numbers = [], []
     skipped: list[Skipped] = []
-    # A dataset's rows are read without their image bytes, which stay where they are until a model wants them.
-    scan = rows.remove_columns(image_name) if hasattr(rows, "remove_columns") else rows
-    for place, row in sampled(enumerate(limited(scan, limit)), sample, seed):
-        row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(place)
+    # Rows are read without their image bytes, which stay where they are until a model wants them.
+    for number, row in sampled(enumerate(limited(table.read((image_name,)), limit)), sample, seed):
+        row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(number)
         if row_id in ids:
             problem = f"its id is the same as that of row {ids[row_id]}"
             if on_bad_row == "error":
-                raise BadData(f"row {row_id} of {name}: {problem}; mend it or pass on_bad_row='warn'.")
+                raise BadData(f"row {row_id} of {table.name}: {problem}; mend it or pass on_bad_row='warn'.")
             skipped.append(Skipped(row_id, problem))
             continue
-        ids[row_id] = place
-        places.append(place)
+        ids[row_id] = number
+        numbers.append(number)
         others.append(_others(row, image_name))
     if not ids:
-        raise BadData(f"{name} has no rows; there is nothing to caption.")
-    images = Images(column_of(rows, image_name), places, root, allow_download=allow_download)
+        raise BadData(f"{table.name} has no rows; there is nothing to caption.")
+    images = Images(table.column(image_name), numbers, root, allow_download=allow_download)
     read = None
     if isinstance(source, (str, Path)):
         read = str(Path(source).resolve()) if Path(source).exists() else str(source)
-    return ImageRows(tuple(ids), images, tuple(others), tuple(skipped), name, read)
+    return ImageRows(tuple(ids), images, tuple(others), tuple(skipped), table.name, read)
 
 
 def _others(row: Mapping[str, Any], image_name: str) -> dict[str, Any]:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import CAPTIONS, IDS, URLS, SourceFormat, Unusable
-from symbal_hf.data.columns import IMAGES as IMAGES
+from symbal_hf.data.columns import (
+    CAPTIONS,
+    IDS,
+    IMAGES,
+    URLS,
+    SourceFormat,
+    Unusable,
+    chosen_root,
+    find_column,
+    limited,
+    sampled,
+)
 from symbal_hf.data.download import fetched, inline, is_url
-from symbal_hf.data.opening import joined, open_rows
-from symbal_hf.data.rows import chosen_root, column_of, find_column, limited, sampled
+from symbal_hf.data.formats.protocol import Row, Table
+from symbal_hf.data.join import joined
+from symbal_hf.data.opening import open_table
 from symbal_hf.results.findings import Skipped
 
 if TYPE_CHECKING:
@@ -157,7 +168,7 @@ class AuditData:
 
 
 def load_data(
-    source: Dataset | Iterable[Mapping[str, Any]] | str | Path,
+    source: Dataset | Table | Iterable[Mapping[str, Any]] | str | Path,
     *,
     image_column: str | None = None,
     caption_column: str | None = None,
@@ -198,65 +209,106 @@ def load_data(
         FileNotFoundError: no such file or folder.
     """
     given = {name: value for name, value in locals().items() if name != "source"}
-    rows, columns, root, name = open_rows(source, source_format=source_format, caption_column=caption_column)
-    chat = getattr(rows, "chat", None)
-    root = chosen_root(image_root, root)
+    table = open_table(source, source_format=source_format, caption_column=caption_column)
+    root = chosen_root(image_root, table.root)
     if join is not None:
-        rows, columns = joined(rows, columns, Path(join))
-    if not columns:
-        raise BadData(f"{name} has no rows; an audit needs images with captions.")
-    caption_name = find_column("caption", caption_column, CAPTIONS, columns, required=True)
-    image_name = find_column("image", image_column, (*IMAGES, *URLS), columns)
-    reference_name = find_column("reference", reference_column, REFERENCES, columns)
-    objects_name = find_column("objects", objects_column, OBJECTS, columns)
-    id_name = next((n for n in IDS if n in columns and n != image_name), None)
+        table = joined(table, Path(join))
+    if not table.columns:
+        raise BadData(f"{table.name} has no rows; an audit needs images with captions.")
+    roles = _Roles.of(table.columns, caption_column, image_column, reference_column, objects_column)
+    # Rows are read without their image bytes, which stay where they are until a model wants them.
+    rows = enumerate(limited(table.read(() if roles.image is None else (roles.image,)), limit))
+    usable = _usable(sampled(rows, sample, seed), roles, table.name, on_bad_row)
+    images = None
+    if roles.image is not None:
+        images = Images(table.column(roles.image), usable.numbers, root, allow_download=allow_download)
+    return AuditData(
+        ids=tuple(usable.ids),
+        captions=tuple(usable.captions),
+        references=tuple(usable.references) if roles.references else None,
+        objects=tuple(usable.objects) if roles.objects else None,
+        images=images,
+        skipped=tuple(usable.skipped),
+        source=table.name,
+        read=_read(source, given) if isinstance(source, (str, Path)) else None,
+        numbers=usable.numbers,
+        told_in=(str(table.chat or roles.caption), table.chat is not None),
+    )
 
-    ids: dict[str, int] = {}
-    captions, references, objects, places = [], [], [], []
-    skipped: list[Skipped] = []
-    total = 0
-    # A dataset's rows are read without their image bytes, which stay where they are until a model wants them.
-    scan = rows.remove_columns(image_name) if image_name and hasattr(rows, "remove_columns") else rows
-    for place, row in sampled(enumerate(limited(scan, limit)), sample, seed):
-        total += 1
-        row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(place)
-        problem = _problem(row.get(caption_name))
-        if problem is None and row_id in ids:
-            problem = f"its id is the same as that of row {ids[row_id]}"
+
+@dataclass(frozen=True)
+class _Roles:
+    """Which column is what."""
+
+    caption: str
+    image: str | None
+    references: str | None
+    objects: str | None
+    id: str | None
+
+    @classmethod
+    def of(
+        cls, columns: list[str], caption: str | None, image: str | None, references: str | None, objects: str | None
+    ) -> _Roles:
+        captions = find_column("caption", caption, CAPTIONS, columns, required=True)
+        assert captions is not None
+        images = find_column("image", image, (*IMAGES, *URLS), columns)
+        return cls(
+            captions,
+            images,
+            find_column("reference", references, REFERENCES, columns),
+            find_column("objects", objects, OBJECTS, columns),
+            next((name for name in IDS if name in columns and name != images), None),
+        )
+
+
+@dataclass(frozen=True)
+class _Usable:
+    """What an audit takes from the rows that it can use, and the others with reasons."""
+
+    ids: dict[str, int] = field(default_factory=dict)
+    captions: list[str] = field(default_factory=list)
+    references: list[tuple[str, ...]] = field(default_factory=list)
+    objects: list[frozenset[str] | None] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def _usable(rows: Iterable[tuple[int, Row]], roles: _Roles, source: str, on_bad_row: OnBadRow) -> _Usable:
+    """The numbered rows, checked one by one.
+
+    Raises:
+        BadData: none that can be used, or (policy "error") one that cannot.
+    """
+    out = _Usable()
+    for number, row in rows:
+        row_id = str(row[roles.id]) if roles.id and row.get(roles.id) is not None else str(number)
+        caption: Any = row.get(roles.caption)
+        problem = _problem(caption)
+        if problem is None and row_id in out.ids:
+            problem = f"its id is the same as that of row {out.ids[row_id]}"
         if problem is None:
             try:
-                reference, present = _texts(row.get(reference_name)), object_names(row.get(objects_name))
+                references, objects = _texts(_cell(row, roles.references)), object_names(_cell(row, roles.objects))
             except BadData as error:
                 problem = str(error)
         if problem is not None:
             if on_bad_row == "error":
-                raise BadData(f"row {row_id} of {name}: {problem}; mend it or pass on_bad_row='warn'.")
-            skipped.append(Skipped(row_id, problem))
+                raise BadData(f"row {row_id} of {source}: {problem}; mend it or pass on_bad_row='warn'.")
+            out.skipped.append(Skipped(row_id, problem))
             continue
-        ids[row_id] = place
-        captions.append(row[caption_name].strip())
-        references.append(reference)
-        objects.append(present)
-        places.append(place)
-    if not total:
-        raise BadData(f"{name} has no rows; an audit needs images with captions.")
-    if not ids:
-        raise BadData(f"none of the {total} rows of {name} can be used; the first: {skipped[0].reason}.")
-    images = None
-    if image_name is not None:
-        images = Images(column_of(rows, image_name), places, root, allow_download=allow_download)
-    return AuditData(
-        ids=tuple(ids),
-        captions=tuple(captions),
-        references=tuple(references) if reference_name else None,
-        objects=tuple(objects) if objects_name else None,
-        images=images,
-        skipped=tuple(skipped),
-        source=name,
-        read=_read(source, given) if isinstance(source, (str, Path)) else None,
-        numbers=places,
-        told_in=(str(chat or caption_name), chat is not None),
-    )
+        out.ids[row_id] = number
+        out.captions.append(caption.strip())
+        out.references.append(references)
+        out.objects.append(objects)
+        out.numbers.append(number)
+    if not out.ids and not out.skipped:
+        raise BadData(f"{source} has no rows; an audit needs images with captions.")
+    if not out.ids:
+        raise BadData(
+            f"none of the {len(out.skipped)} rows of {source} can be used; the first: {out.skipped[0].reason}."
+        )
+    return out
 
 
 def _read(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,40 +325,16 @@ def read_rows(
     source: str | Path, *, caption_column: str | None = None, join: str | Path | None = None
 ) -> tuple[Iterable[Mapping[str, Any]], str | None, str]:
     """All rows of a table as they stand, the name of its id column, and the name of its caption column."""
-    rows, columns, *_ = open_rows(source, caption_column=caption_column)
+    table = open_table(source, caption_column=caption_column)
     if join is not None:
-        rows, columns = joined(rows, columns, Path(join))
-    caption = find_column("caption", caption_column, CAPTIONS, columns, required=True)
+        table = joined(table, Path(join))
+    caption = find_column("caption", caption_column, CAPTIONS, table.columns, required=True)
     assert caption is not None
-    return rows, next((n for n in IDS if n in columns), None), caption
+    return table, next((name for name in IDS if name in table.columns), None), caption
 
 
-def load_vocabulary(path: str | Path) -> dict[str, list[str]]:
-    """Classes with synonyms from a JSON object {class: [synonym, ...]}, or a text file with one class a line.
-
-    The JSON of the CHAIR metric ({"inverse_synonym_dict": {synonym: class}}) and a flat {synonym: class} are read too.
-
-    Raises:
-        BadData: a file of another shape.
-    """
-    path = Path(path)
-    text = path.read_text("utf-8")
-    if path.suffix != ".json":
-        return {line.strip(): [] for line in text.splitlines() if line.strip()}
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise BadData(f"vocabulary {path} is no valid JSON: {error}.") from error
-    if isinstance(data, dict):
-        data = data.get("inverse_synonym_dict", data)
-        out: dict[str, list[str]] = {}
-        if all(isinstance(v, str) for v in data.values()):
-            for synonym, name in data.items():
-                out.setdefault(name.strip(), []).append(synonym.strip())
-            return out
-        if all(isinstance(v, list) and all(isinstance(s, str) for s in v) for v in data.values()):
-            return {k: list(v) for k, v in data.items()}
-    raise BadData(f"vocabulary {path} must be a JSON object that maps each class to a list of synonyms.")
+def _cell(row: Row, column: str | None) -> Any:
+    return None if column is None else row.get(column)
 
 
 def _problem(caption: Any) -> str | None:

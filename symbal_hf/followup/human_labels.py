@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 from symbal_hf.data.columns import IDS
-from symbal_hf.data.opening import open_rows
+from symbal_hf.data.opening import open_table
 from symbal_hf.data.table import AuditData
 from symbal_hf.results.validation import HumanAgreement
 
@@ -62,7 +62,8 @@ def read_labels(path: str | Path, *, errors: Sequence[str], ids: Sequence[str]) 
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no file {path} of labels; `symbal validate DIR --human-template FILE` makes one.")
-    rows, columns, *_ = open_rows(path, source_format="table")
+    rows = open_table(path, source_format="table")
+    columns = rows.columns
     id_name = next((name for name in IDS if name in columns), None)
     label_name = next((name for name in LABELS if name in columns), None)
     if id_name is None or label_name is None:

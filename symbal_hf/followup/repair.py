@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.again import audited_vocabulary, reread
-from symbal_hf.data.formats.json_edit import literal
-from symbal_hf.data.formats.writing import open_source, write_table
-from symbal_hf.data.table import AuditData, load_vocabulary
+from symbal_hf.data.copying import open_source, write_table
+from symbal_hf.data.formats.plain_text import literal
+from symbal_hf.data.table import AuditData
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.followup.repair_plan import Plan, Rewrite
 from symbal_hf.followup.rerun import audit_command
 from symbal_hf.models.encoders.embedding import Progress, quiet

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.formats.places import caption_of, with_core
+from symbal_hf.data.formats.conversations import caption_of
+from symbal_hf.data.formats.conversations import with_caption as with_core
+from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edit
 from symbal_hf.language.cutting import without_sentences
 from symbal_hf.language.sentences import sentences
 from symbal_hf.results.repaired import ACTIONS, Change, Counts, Policy, RowError
-
-FLAG, ERRORS = "symbal_flag", "symbal_errors"
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,6 @@ class Rewrite:
     text: str | None
     reason: str | None = None
     checked: bool = True
-
-
-@dataclass(frozen=True)
-class Edit:
-    """What becomes of one row.
-
-    Attributes:
-        keep: it stays.
-        texts: the new texts of its caption, one for each of the old; None where they stay as they are.
-    """
-
-    keep: bool = True
-    texts: tuple[str, ...] | None = None
-
-
-AS_IT_IS = Edit()
 
 
 @dataclass

@@ -14,7 +14,8 @@ from symbal_hf.auditing.evidence import concepts_of
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import audited_vocabulary, check_same_rows, reread
-from symbal_hf.data.table import AuditData, load_data, load_vocabulary
+from symbal_hf.data.table import AuditData, load_data
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.followup.detectors import ObjectsDetector
 from symbal_hf.followup.mentions import facts_naming
 from symbal_hf.language.facts import Facts, split_facts

@@ -47,7 +47,7 @@ def read_pairs(path: str | Path | None = None) -> list[LabelledPair]:
         BadData: a column is missing, a value is out of its range, a pair comes twice, or there is none.
         FileNotFoundError: no such file.
     """
-    from symbal_hf.data.opening import open_rows
+    from symbal_hf.data.opening import open_table
 
     if path is None:
         with resources.as_file(resources.files("symbal_hf.matching").joinpath("judge_data/pairs.csv")) as shipped:
@@ -55,7 +55,8 @@ def read_pairs(path: str | Path | None = None) -> list[LabelledPair]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no file {path} with pairs; give a table with columns answer, truth and same.")
-    rows, columns, _, name = open_rows(path)
+    rows = open_table(path)
+    columns, name = rows.columns, rows.name
     if lacking := [column for column in ("answer", "truth", "same") if column not in columns]:
         raise BadData(f"{name} has no column {lacking[0]!r}; pairs have answer, truth and same (1 or 0).")
     out: list[LabelledPair] = []

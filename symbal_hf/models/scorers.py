@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.opening import open_rows
+from symbal_hf.data.opening import open_table
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.captioner import Upright, captions_of
 from symbal_hf.models.composition import split_part
@@ -134,7 +134,8 @@ def _from_file(path: Path, data: AuditData) -> list[tuple[str, ...]]:
     """Captions made elsewhere, paired by id."""
     if not path.is_file():
         raise FileNotFoundError(f"no file {path} of captions; make it, or name another captioner.")
-    rows, columns, *_ = open_rows(path)
+    rows = open_table(path)
+    columns = rows.columns
     name = next((c for c in ("image_id", "id", "row_id") if c in columns), None)
     if name is None or "caption" not in columns:
         raise BadData(f"{path} has the columns {', '.join(columns)}; captions need image_id and caption.")

@@ -6,7 +6,7 @@ import symbal_hf
 from benchmark_builder.bases.photos import photo_base, text_base
 from benchmark_builder.planting.inject import Infeasible
 from benchmark_builder.planting.plant import plant
-from symbal_hf.data.table import load_vocabulary
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 
 

@@ -14,7 +14,7 @@ from benchmark_builder.bases.coco_names import COCO_IDS, COCO_NAMES, natural_voc
 from benchmark_builder.bases.load import read_base
 from benchmark_builder.planting.plant import Ground, Planted, mentions
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.table import load_vocabulary
+from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 
 NUMBER = {name: number for number, name in COCO_IDS.items()}

@@ -9,7 +9,8 @@ from PIL import Image
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
-from symbal_hf.data.table import load_data, load_vocabulary
+from symbal_hf.data.table import load_data
+from symbal_hf.data.vocabulary import load_vocabulary
 
 ROWS = [
     {"id": "a", "caption": "A dog on a mat.", "objects": ["dog"]},

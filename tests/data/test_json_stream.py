@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import symbal_hf.data.formats.json_stream as json_stream
+import symbal_hf.data.formats.json_files as json_files
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.opening import open_rows
+from symbal_hf.data.opening import open_table
 from symbal_hf.data.table import load_data
 
 LIGHT = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -25,10 +25,10 @@ JSON = st.recursive(
        st.sampled_from([None, 1]), st.booleans())  # fmt: skip
 @LIGHT
 def test_a_stream_gives_what_the_whole_file_gives(tmp_path, monkeypatch, value, chunk, indent, escaped):
-    monkeypatch.setattr(json_stream, "CHUNK", chunk)
+    monkeypatch.setattr(json_files, "CHUNK", chunk)
     path = tmp_path / "a.json"
     path.write_text(json.dumps(value, indent=indent, ensure_ascii=escaped), "utf-8", errors="surrogatepass")
-    found = list(json_stream.json_parts(path))
+    found = list(json_files.json_parts(path))
     if isinstance(value, list):
         assert found == [(None, item) for item in value]
     else:
@@ -43,7 +43,7 @@ def test_a_file_that_is_cut_off_is_never_read_as_whole(tmp_path, value, data):
     path = tmp_path / "a.json"
     path.write_text(text[: data.draw(st.integers(0, len(text) - 1))], "utf-8")
     with pytest.raises(BadData, match="no valid JSON"):
-        list(json_stream.json_parts(path))
+        list(json_files.json_parts(path))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_columns_may_come_late_and_a_limit_counts_from_the_first_row(tmp_path):
     rows = [{"caption": f"Scene {n}.", **({"late": 1} if n == 90 else {})} for n in range(99)]
     path = tmp_path / "a.json"
     path.write_text(json.dumps(rows))
-    rows, columns, _, name = open_rows(path)
-    assert len(rows) == 99 and columns == ["caption", "late"] and name == "a.json"
+    table = open_table(path)
+    assert len(list(table)) == 99 and table.columns == ["caption", "late"] and table.name == "a.json"
     assert load_data(path, limit=3).captions == ("Scene 0.", "Scene 1.", "Scene 2.")

@@ -6,6 +6,8 @@ import io
 import json
 import tarfile
 import tracemalloc
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,9 +20,9 @@ from repair_case import audited, captions, pairs, png, records, rows, talk, writ
 
 import symbal_hf
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.formats.conversations import answer
-from symbal_hf.data.formats.json_edit import extended, item_texts, replaced
-from symbal_hf.data.formats.places import caption_of, places, with_text
+from symbal_hf.data.formats.conversations import answer, caption_of, caption_texts, with_text
+from symbal_hf.data.formats.json_files import JSON_LINES, JSON_LIST, item_texts
+from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edit
 
 
 def truth_of(folder: Path) -> Path:
@@ -122,22 +124,20 @@ def test_images_are_not_all_in_memory(tmp_path: Path) -> None:
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     most = []
-    from symbal_hf.data.formats import write_arrow as repair_arrow
+    from symbal_hf.data.formats import arrow
 
-    real = repair_arrow.parquet_batches
+    real = arrow.parquet_batches
 
     def watched(path: Path):
         for batch in real(path):
             most.append(pa.total_allocated_bytes() - before)
             yield batch
 
-    from symbal_hf.data.formats import writing as repair_sources
-
-    repair_sources.parquet_batches = watched
+    arrow.parquet_batches = watched
     try:
         symbal_hf.repair(result, policy="drop-row", out=tmp_path / "out")
     finally:
-        repair_sources.parquet_batches = real
+        arrow.parquet_batches = real
     assert max(most) < 100 << 20 and tracemalloc.get_traced_memory()[1] < 40 << 20  # of 160 MiB
     tracemalloc.stop()
 
@@ -245,32 +245,68 @@ CHAT = st.builds(
 @given(CHAT, st.sampled_from(["list", "text", "columns"]), TEXT)
 def test_the_caption_of_a_conversation_is_where_an_audit_reads_it(chat, held, new) -> None:
     value = {"list": chat, "text": json.dumps(chat), "columns": {k: [t[k] for t in chat] for k in chat[0]}}[held]
-    found = places(value, chat=True)
+    found = caption_texts(value, chat=True)
     read = answer(value)
     assert bool(found) == isinstance(read, str)
     assert not found or caption_of([text for _, text in found], chat=True) == read
     for path, old in found:
         other = with_text(value, path, new)
         assert with_text(other, path, old) == value or held == "text"
-        assert next((text for p, text in places(other, chat=True) if p == path), new) == new
+        assert next((text for p, text in caption_texts(other, chat=True) if p == path), new) == new
 
 
-@settings(max_examples=300)
-@given(st.recursive(st.one_of(TEXT, st.integers(), st.floats(allow_nan=False), st.booleans(), st.none()),
-                    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
-                    max_leaves=8), TEXT, st.sampled_from([None, 1, "\t"]), st.booleans())  # fmt: skip
-def test_only_the_value_at_its_place_changes_in_json(value, new, indent, ascii_only) -> None:
-    row = {"a": value, "caption": "old", "z": [value, {"caption": "inner"}]}
-    text = json.dumps(row, indent=indent, ensure_ascii=ascii_only)
-    for path, expected in (
-        (("caption",), {**row, "caption": new}),
-        (("z", 1, "caption"), {**row, "z": [value, {"caption": new}]}),
-    ):
-        after = replaced(text, path, new)
-        assert json.loads(after) == expected
-        assert after.replace(json.dumps(new, ensure_ascii=text.isascii()), "", 1) != text
-    assert json.loads(extended(text, {"f": None, "e": [new]})) == {**row, "f": None, "e": [new]}
-    assert replaced(replaced(text, ("caption",), new), ("caption",), "old") == text
+@dataclass(frozen=True)
+class Shouted:
+    """Every second caption in capitals; with `flags`, each row says which."""
+
+    flags: bool = False
+    column: str = "caption"
+    chat: bool = False
+    wrong: range = range(1, 100, 2)
+
+    def edit(self, number: int, texts: Sequence[str]) -> Edit:
+        return Edit() if self.flags else Edit(texts=tuple(text.upper() for text in texts))
+
+    def flag_of(self, number: int) -> dict[str, object]:
+        return {FLAG: number in self.wrong, ERRORS: None}
+
+    def passes(self, rows: int) -> None:
+        pass
+
+
+JSON = st.recursive(
+    st.one_of(TEXT, st.integers(), st.floats(allow_nan=False), st.booleans(), st.none()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
+    max_leaves=8,
+)
+JSON_ROWS = st.lists(st.builds(lambda a, c: {"a": a, "caption": c, "z": [a, {"caption": c}]}, JSON, TEXT), min_size=1)
+
+
+@settings(max_examples=200)
+@given(JSON_ROWS, st.sampled_from([None, 1, 4, "\t"]), st.booleans(), st.booleans(), st.booleans())
+def test_a_changed_row_of_json_is_written_anew_and_no_other_byte_changes(
+    tmp_path_factory, given_rows, indent, ascii_only, listed, flags
+) -> None:
+    folder = tmp_path_factory.mktemp("json")
+    path, edits = folder / "rows.json", Shouted(flags)
+    if listed:
+        path.write_text(json.dumps(given_rows, indent=indent, ensure_ascii=ascii_only), "utf-8")
+    else:
+        lines = [json.dumps(row, ensure_ascii=ascii_only) for row in given_rows]
+        path.write_text("\n\n".join(lines), "utf-8")
+    (folder / "out").mkdir()
+    out = (JSON_LIST if listed else JSON_LINES).copy([path], folder / "out", edits)
+    expected = [
+        {**row, **edits.flag_of(n)} if flags else {**row, "caption": row["caption"].upper()} if n % 2 else row
+        for n, row in enumerate(given_rows)
+    ]
+    assert records(out) == expected
+    split = (lambda p: [text for _, text in item_texts(p)]) if listed else lambda p: p.read_text("utf-8").split("\n")
+    if not flags:
+        for before, after in zip(split(path), split(out), strict=True):
+            assert before == after or json.loads(before)["caption"].upper() == json.loads(after)["caption"]
+        if all(row["caption"].upper() == row["caption"] for row in given_rows):
+            assert out.read_bytes() == path.read_bytes()
 
 
 @given(st.lists(st.dictionaries(TEXT, TEXT, max_size=3), max_size=6), st.sampled_from([None, 0, 2]))
@@ -283,9 +319,9 @@ def test_the_pieces_of_a_list_are_the_file(tmp_path_factory, items, indent) -> N
 
 
 def test_long_lists_are_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from symbal_hf.data.formats import json_edit
+    from symbal_hf.data.formats import json_files
 
-    monkeypatch.setattr(json_edit, "CHUNK", 7)
+    monkeypatch.setattr(json_files, "CHUNK", 7)
     items = [{"id": i, "conversations": talk("é" * i + ' "a", ]}')} for i in range(40)]
     path = tmp_path / "list.json"
     path.write_text(json.dumps(items, ensure_ascii=False, indent=3), "utf-8")

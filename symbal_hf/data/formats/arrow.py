@@ -1,0 +1,292 @@
+"""Arrow tables: parquet files and datasets, read in place and copied batch by batch, as none need fit into memory.
+
+What no finding is about never becomes a Python object.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.columns import Unusable
+from symbal_hf.data.formats.conversations import edited_value
+from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edits, Row, Table, check_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GROUPS = 2  # row groups of images in memory at once: rows are asked in order, or nearly
+BATCH_BYTES = 64 << 20  # of rows in memory at once, about
+BATCH_ROWS = 8192
+AT_ONCE = 256  # rows as Python objects: who wants the first of a batch need not pay for all
+DATA = "data"  # the folder of shards
+
+
+# ---------------------------------------------------------------------------------------------------- parquet files
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """Parquet files with the same columns."""
+
+    name: Literal["parquet"] = "parquet"
+
+    def sniff(self, path: Path) -> bool:
+        """Whether its name ends so."""
+        return path.suffix.lower() == ".parquet"
+
+    def rows(self, files: Sequence[Path]) -> Table:
+        """Columns are read from the files when they are asked for."""
+        schemas = [_schema(path) for path in files]
+        for path, schema in zip(files, schemas, strict=True):
+            if set(schema.names) != set(schemas[0].names):
+                odd = sorted(set(schema.names) ^ set(schemas[0].names))[0]
+                raise BadData(f"{path.name} and {files[0].name} differ in the column {odd!r}; name one to audit.")
+        heavy = frozenset(field.name for field in schemas[0] if "binary" in str(field.type))
+        columns = list(schemas[0].names)
+        return Table(
+            columns,
+            lambda without: _parquet_rows(files, [name for name in columns if name not in without]),
+            lambda name: ParquetColumn(files, name),
+            heavy,
+        )
+
+    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
+        """The same files with the compression that they had."""
+        from pyarrow import parquet
+
+        shards = len(files) > 1
+        if shards:
+            folder = folder / DATA
+            folder.mkdir()
+        start = 0
+        for path in files:
+            about = parquet.read_metadata(path)
+            schema = parquet.read_schema(path)
+            check_columns(schema.names, edits)
+            packed = (
+                about.row_group(0).column(0).compression if about.num_row_groups and about.num_columns else "SNAPPY"
+            )
+            packed = "none" if packed == "UNCOMPRESSED" else packed.lower()
+            start = write_parquet(
+                parquet_batches(path), schema, folder / path.name, edits, start=start, compression=packed
+            )
+        return folder if shards else folder / files[0].name
+
+
+PARQUET = Parquet()
+
+
+def _schema(path: Path) -> pa.Schema:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_schema(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise BadData(f"{path} is no whole parquet file ({error}); fetch or write it again.") from error
+
+
+def _parquet_rows(files: Sequence[Path], columns: list[str]) -> Iterator[Row]:
+    from pyarrow import parquet
+
+    for path in files:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=columns):
+                for start in range(0, len(batch), AT_ONCE):
+                    yield from batch.slice(start, AT_ONCE).to_pylist()
+
+
+class ParquetColumn(Sequence[Any]):
+    """One column of parquet files, row group by row group."""
+
+    def __init__(self, files: Sequence[Path], name: str) -> None:
+        from pyarrow import parquet
+
+        self.name, self._groups, self._starts = name, [], [0]
+        for path in files:
+            with parquet.ParquetFile(path) as file:
+                for group in range(file.num_row_groups):
+                    self._groups.append((path, group))
+                    self._starts.append(self._starts[-1] + file.metadata.row_group(group).num_rows)
+        self._read = lru_cache(maxsize=GROUPS)(self._group)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def __getitem__(self, row: Any) -> Any:
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        group = bisect_right(self._starts, row) - 1
+        return self._read(group)[row - self._starts[group]].as_py()
+
+    def _group(self, number: int) -> Any:
+        from pyarrow import parquet
+
+        path, group = self._groups[number]
+        with parquet.ParquetFile(path) as file:
+            return file.read_row_group(group, columns=[self.name]).column(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "_read"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._read = lru_cache(maxsize=GROUPS)(self._group)
+
+
+def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of one parquet file, so many at a time as fit into BATCH_BYTES."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            about = file.metadata.row_group(group)
+            rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(about.num_rows, 1) // max(about.total_byte_size, 1)))
+            yield from file.iter_batches(batch_size=rows, row_groups=[group])
+
+
+# --------------------------------------------------------------------------------------------------------- datasets
+
+
+def dataset_table(dataset: Any) -> Table:
+    """A `datasets.Dataset` whose images stay encoded: pixels are decoded where they are needed, not while reading."""
+    from datasets import Image
+
+    for column, feature in dataset.features.items():
+        if isinstance(feature, Image):
+            dataset = dataset.cast_column(column, Image(decode=False))
+        elif isinstance(getattr(feature, "feature", None), Image):  # a list of images
+            dataset = dataset.cast_column(column, type(feature)(Image(decode=False)))
+    columns = list(dataset.column_names)
+
+    def read(without: Collection[str]) -> Iterable[Row]:
+        gone = [name for name in columns if name in without]
+        return dataset.remove_columns(gone) if gone else dataset  # type: ignore[no-any-return]
+
+    return Table(columns, read, lambda name: dataset[name])
+
+
+def dataset_batches(dataset: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a `datasets.Dataset` as they are stored, no image decoded."""
+    rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(len(dataset), 1) // max(dataset.data.nbytes, 1)))
+    for table in dataset.with_format("arrow").iter(batch_size=rows):
+        yield from table.to_batches()
+
+
+def as_dataset(rows: Sequence[Row], columns: Sequence[str]) -> Any:
+    """Rows in memory as a `datasets.Dataset`.
+
+    Raises:
+        BadData: a column of several types.
+    """
+    import pyarrow as pa
+    from datasets import Dataset
+
+    if odd := [name for name in columns if not isinstance(name, str)]:
+        raise BadData(f"a row has more fields than names (under {odd[0]!r}); mend it, or keep the source's own format.")
+    try:
+        return Dataset.from_dict({name: [_plain(row.get(name)) for row in rows] for name in columns})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise BadData(
+            f"the rows have several types in a column ({error}); give --output-format jsonl (output_format='jsonl')."
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Unusable):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+# ---------------------------------------------------------------------------------------------------- other captions
+
+
+def write_parquet(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: Path, edits: Edits, *, start: int, compression: str
+) -> int:
+    """Write rows to a parquet file with `edits`, and return the number of the row after the last.
+
+    Args:
+        batches: the rows, with this `schema`, whose description of `datasets` features is kept.
+        out: a new file.
+        start: the number of the first row in the source.
+        compression: of the file.
+    """
+    from pyarrow import parquet
+
+    schema = _flagged_schema(schema) if edits.flags else schema
+    with parquet.ParquetWriter(out, schema, compression=compression) as writer:
+        for numbers, kept, batch in _edited(batches, edits, start):
+            start = numbers.stop
+            if edits.flags:
+                batch = _with_flags(batch, schema, edits, kept)
+            if len(batch):
+                writer.write_batch(batch.cast(schema) if batch.schema != schema else batch)
+    return start
+
+
+def edited_rows(batches: Iterable[pa.RecordBatch], edits: Edits) -> Iterator[Row]:
+    """The edited rows as mappings."""
+    for _, kept, batch in _edited(batches, edits, 0):
+        for number, row in zip(kept, batch.to_pylist(), strict=True):
+            yield {**row, **edits.flag_of(number)} if edits.flags else row
+
+
+def _edited(
+    batches: Iterable[pa.RecordBatch], edits: Edits, start: int
+) -> Iterator[tuple[range, list[int], pa.RecordBatch]]:
+    """The numbers of the rows of each batch, of those that stay, and these with their edits."""
+    import pyarrow as pa
+
+    for batch in batches:
+        numbers = range(start, start + len(batch))
+        index = batch.schema.get_field_index(edits.column)
+        old = {n: batch.column(index)[n - start].as_py() for n in numbers if n in edits.wrong}
+        new = {n: edited_value(edits, n, value) for n, value in old.items()}
+        edits.passes(len(batch))
+        changed = {n - start: value for n, (keep, value) in new.items() if keep and value != old[n]}
+        if changed:
+            field = batch.schema.field(index)
+            pieces, at = [], 0
+            for row, value in sorted(changed.items()):  # all other rows stay where and as they are
+                pieces += [batch.column(index).slice(at, row - at), pa.array([value], field.type)]
+                at = row + 1
+            column = pa.concat_arrays([*pieces, batch.column(index).slice(at)])
+            batch = batch.set_column(index, field, column)
+        gone = [n - start for n, (keep, _) in new.items() if not keep]
+        if gone:
+            stops = itertools.pairwise([-1, *gone, len(batch)])  # no kernel but this one knows every type of column
+            batch = pa.concat_batches([batch.slice(a + 1, b - a - 1) for a, b in stops])
+        yield numbers, [n for n in numbers if n not in new or new[n][0]], batch
+        start = numbers.stop
+
+
+def _flagged_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with the columns of flags, in its description of `datasets` features too."""
+    from datasets import Features, List, Value
+
+    text = Value("string")
+    error = {"textual_error": text, "visual_feature": text, "sentences": List(text)}
+    added = Features({FLAG: Value("bool"), ERRORS: List(error)})
+    metadata = schema.metadata or {}
+    if b"huggingface" in metadata:
+        described = Features({**Features.from_arrow_schema(schema), **added}).arrow_schema
+        metadata = {**metadata, **(described.metadata or {})}
+    for field in added.arrow_schema:
+        schema = schema.append(field)
+    return schema.with_metadata(metadata)
+
+
+def _with_flags(batch: pa.RecordBatch, schema: pa.Schema, edits: Edits, numbers: Sequence[int]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    flags = [edits.flag_of(number) for number in numbers]
+    added = [pa.array([flag[name] for flag in flags], schema.field(name).type) for name in (FLAG, ERRORS)]
+    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)

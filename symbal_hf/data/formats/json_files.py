@@ -1,0 +1,322 @@
+"""JSON lines, and JSON files that hold one list: read and copied piece by piece, as they need not fit into memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from symbal_hf.core.errors import BadData
+from symbal_hf.data.formats.conversations import edited_value
+from symbal_hf.data.formats.plain_text import checked, copy_text, lines, literal, written
+from symbal_hf.data.formats.protocol import Edits, Row, Table, check_columns, streamed
+
+CHUNK = 1 << 20  # characters read at once, at least
+NEXT = re.compile(r"[^ \t\n\r]")
+BETWEEN = re.compile(r"[ \t\n\r,\[]*")
+DECODE = json.JSONDecoder().raw_decode
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """One object a line; any file that is nothing else is read so."""
+
+    name: Literal["jsonl"] = "jsonl"
+
+    def sniff(self, path: Path) -> bool:
+        """Whatever no other format has taken."""
+        return True
+
+    def rows(self, files: Sequence[Path]) -> Table:
+        """The objects, line by line."""
+        return streamed(lambda: checked(files[0], _objects(files[0])))
+
+    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
+        """Lines of untouched rows keep every byte; a changed one is written anew."""
+        _check_first(_objects(files[0]), edits)
+        return copy_text(files[0], folder, self._edited(files[0], edits))
+
+    def _edited(self, source: Path, edits: Edits) -> Iterator[str]:
+        number = 0
+        for line in lines(source):
+            if not line.strip():
+                yield line
+                continue
+            yield _edited_row(line, number, edits) or ""
+            number += 1
+        edits.passes(number)
+
+    def write(self, rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+        """The pieces of a new file with these rows."""
+        for row in rows:
+            yield _written_row(row, self.name) + "\n"
+
+
+@dataclass(frozen=True)
+class JsonList:
+    """One list of objects."""
+
+    name: Literal["json"] = "json"
+
+    def sniff(self, path: Path) -> bool:
+        """Whether it is JSON, and not JSON lines under that name."""
+        return path.suffix.lower() == ".json" and not is_json_lines(path)
+
+    def starts_with_a_row(self, path: Path) -> bool:
+        """Whether its first item is an object."""
+        return isinstance(next(json_parts(path), (None, None))[1], Mapping)
+
+    def rows(self, files: Sequence[Path]) -> Table:
+        """The objects, item by item."""
+        return streamed(lambda: checked(files[0], _items(files[0])))
+
+    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
+        """Untouched items and all between them keep every byte; a changed one is written anew."""
+        _check_first(_items(files[0]), edits)
+        return copy_text(files[0], folder, self._edited(files[0], edits))
+
+    def _edited(self, source: Path, edits: Edits) -> Iterator[str]:
+        number, head, begun = 0, "", False
+        for before, item in item_texts(source):
+            if not item:
+                yield before if begun else head + before.lstrip(", \t\r\n") if number else before
+                continue
+            head = before if number == 0 else head
+            row = _edited_row(item, number, edits)
+            if row is not None:  # the first that stays opens the list
+                yield (before if begun else head) + row
+                begun = True
+            number += 1
+        edits.passes(number)
+
+    def write(self, rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+        """The pieces of a new file with these rows."""
+        begun = False
+        for row in rows:
+            yield (",\n" if begun else "[\n") + _written_row(row, self.name)
+            begun = True
+        yield "\n]\n" if begun else "[]\n"
+
+
+JSON_LINES, JSON_LIST = JsonLines(), JsonList()
+
+
+def _check_first(rows: Iterator[Row], edits: Edits) -> None:
+    # A row of JSON may lack what the next one has.
+    check_columns([*next(rows, {}), edits.column], edits)
+
+
+def _edited_row(text: str, number: int, edits: Edits) -> str | None:
+    """A row as JSON with its edits; None where it goes."""
+    if number in edits.wrong:
+        row = json.loads(text)
+        caption = row.get(edits.column)
+        keep, changed = edited_value(edits, number, caption)
+        if not keep:
+            return None
+        if changed != caption:
+            text = _like(text, {**row, edits.column: changed})
+    return _extended(text, edits.flag_of(number)) if edits.flags else text
+
+
+def _like(text: str, row: Row) -> str:
+    """The row written anew, indented as `text` is, escaping what is not ASCII where that does, and with its end."""
+    body = text.rstrip()
+    outer, inner = re.search(r"\n([ \t]*)\}\Z", body), re.match(r"\s*\{\s*\n([ \t]*)", body)
+    if outer is None or inner is None:
+        return literal(row, ascii_only=text.isascii()) + text[len(body) :]
+    new = literal(row, ascii_only=text.isascii(), indent=inner[1].removeprefix(outer[1]))
+    return new.replace("\n", "\n" + outer[1]) + text[len(body) :]
+
+
+def _extended(text: str, members: Mapping[str, Any]) -> str:
+    """The JSON object `text` with these members at its end."""
+    close = text.rindex("}")
+    body = text[:close].rstrip()
+    new = ", ".join(f"{json.dumps(k)}: {literal(v, ascii_only=text.isascii())}" for k, v in members.items())
+    return body + ("" if body.endswith("{") else ", ") + new + text[len(body) :]
+
+
+def _written_row(row: Row, output_format: str) -> str:
+    try:
+        return literal(dict(row))
+    except (TypeError, ValueError):
+        for name, value in row.items():
+            written(value, name, output_format)  # says which column it is
+        raise
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield _object(line, f"{path}, line {number}")
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadData(f"{where}: no valid JSON ({error.msg}); is the file cut off?") from error
+    if not isinstance(row, dict):
+        raise BadData(f"{where}: a {type(row).__name__}; the file must hold one JSON object a line.")
+    return row
+
+
+def _items(path: Path) -> Iterator[dict[str, Any]]:
+    for key, row in json_parts(path):
+        if key is not None or not isinstance(row, dict):
+            raise BadData(f"{path} must hold a JSON list of objects, one a row.")
+        yield row
+
+
+def item_texts(path: Path) -> Iterator[tuple[str, str]]:
+    """What stands before each item of the JSON list in this file, and the item, as they are written.
+
+    The last pair has the end of the file and no item.
+
+    Raises:
+        BadData: the list is cut off.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        text, at = file.read(CHUNK), 0
+        while True:
+            start = BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+            value: Any = None
+            try:
+                if start < len(text):
+                    value, end = ("]", len(text)) if text[start] == "]" else DECODE(text, start)
+            except json.JSONDecodeError:
+                value = None
+            if value == "]":
+                yield text[at:] + file.read(), ""
+                return
+            if value is None:
+                # As much again as is there: a long item is then tried a few times, and not once for every chunk.
+                more = file.read(max(CHUNK, len(text) - at))
+                if not more:
+                    raise BadData(f"{path}: no whole JSON list of objects; is the file cut off?")
+                text, at = text[at:] + more, 0
+                continue
+            yield text[at:start], text[start:end]
+            at = end
+
+
+def json_parts(path: Path) -> Iterator[tuple[str | None, Any]]:
+    """The items of a list as (None, item), or the entries of an object as (key, value), lists among them item by item.
+
+    Raises:
+        BadData: no valid JSON, no UTF-8, or neither a list nor an object.
+    """
+    with path.open(encoding="utf-8-sig") as file:
+        text = _Text(file, path)
+        opening = text.peek()
+        if opening == "[":
+            for item in text.items():
+                yield None, item
+        elif opening == "{":
+            for key in text.keys():  # noqa: SIM118 - no mapping
+                if text.peek() == "[":
+                    for item in text.items():
+                        yield key, item
+                else:
+                    yield key, text.value()
+        else:
+            text.value()
+            raise BadData(f"{path} holds a single JSON value; expected a list of objects, one a row.")
+        if text.peek():
+            raise text.broken("Extra data", text.at)
+
+
+def is_json_lines(path: Path) -> bool:
+    """Whether the first two lines with text are an object each, as in JSON lines under another name."""
+    with path.open("rb") as file:
+        line = file.readline(CHUNK).removeprefix(b"\xef\xbb\xbf")
+        while line and not line.strip():
+            line = file.readline(CHUNK)
+        if not line.endswith(b"\n"):
+            return False
+        try:
+            return isinstance(json.loads(line), dict) and next(filter(None, map(bytes.strip, file)), b"")[:1] == b"{"
+        except ValueError:
+            return False
+
+
+class _Text:
+    """The characters of a file from a place on, as many as the value at hand needs."""
+
+    def __init__(self, file: TextIO, path: Path) -> None:
+        self.file, self.path, self.text, self.at, self.lines = file, path, "", 0, 0
+
+    def more(self) -> bool:
+        """Read on; False, and nothing has moved, at the end of the file."""
+        # As much again as is there: a long value is then tried a few times, and not once for every chunk.
+        try:
+            part = self.file.read(max(CHUNK, len(self.text) - self.at))
+        except UnicodeDecodeError as error:
+            raise BadData(f"{self.path} is not UTF-8 ({error.reason}); save it as UTF-8.") from error
+        if part:
+            self.lines += self.text.count("\n", 0, self.at)
+            self.text, self.at = self.text[self.at :] + part, 0
+        return bool(part)
+
+    def peek(self) -> str:
+        """The next character that is no space; "" at the end of the file."""
+        while (found := NEXT.search(self.text, self.at)) is None:
+            self.at = len(self.text)
+            if not self.more():
+                return ""
+        self.at = found.start()
+        return found.group()
+
+    def value(self) -> Any:
+        self.peek()
+        while True:
+            try:
+                value, end = DECODE(self.text, self.at)
+            except json.JSONDecodeError as error:
+                if not self.more():
+                    raise self.broken(error.msg, max(error.pos, 0)) from error
+                continue
+            if end + len("e-1") > len(self.text) and self.more():
+                continue  # a number may go on, with as many characters until its next digit
+            self.at = end
+            return value
+
+    def items(self) -> Iterator[Any]:
+        yield from self._between("]", self.value)
+
+    def keys(self) -> Iterator[str]:
+        """Each key of an object; the caller then takes its value."""
+        yield from self._between("}", self._key)
+
+    def _key(self) -> str:
+        if self.peek() != '"':
+            raise self.broken("Expecting a name in double quotes", self.at)
+        key: str = self.value()
+        self._take(":")
+        return key
+
+    def _between(self, closing: str, read: Any) -> Iterator[Any]:
+        self.at += 1
+        if self.peek() == closing:
+            self.at += 1
+            return
+        while True:
+            yield read()
+            if self._take(f",{closing}") == closing:
+                return
+
+    def _take(self, expected: str) -> str:
+        found = self.peek()
+        if not found or found not in expected:
+            raise self.broken(f"Expecting {' or '.join(map(repr, expected))}", self.at)
+        self.at += 1
+        return found
+
+    def broken(self, what: str, at: int) -> BadData:
+        line = self.lines + self.text.count("\n", 0, at) + 1
+        return BadData(f"{self.path}, line {line}: no valid JSON ({what}); is the file cut off?")
