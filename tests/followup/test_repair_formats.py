@@ -241,7 +241,7 @@ CHAT = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(CHAT, st.sampled_from(["list", "text", "columns"]), TEXT)
 def test_the_caption_of_a_conversation_is_where_an_audit_reads_it(chat, held, new) -> None:
     value = {"list": chat, "text": json.dumps(chat), "columns": {k: [t[k] for t in chat] for k in chat[0]}}[held]
@@ -255,7 +255,7 @@ def test_the_caption_of_a_conversation_is_where_an_audit_reads_it(chat, held, ne
         assert next((text for p, text in places(other, chat=True) if p == path), new) == new
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.recursive(st.one_of(TEXT, st.integers(), st.floats(allow_nan=False), st.booleans(), st.none()),
                     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
                     max_leaves=8), TEXT, st.sampled_from([None, 1, "\t"]), st.booleans())  # fmt: skip
@@ -274,6 +274,7 @@ def test_only_the_value_at_its_place_changes_in_json(value, new, indent, ascii_o
 
 
 @given(st.lists(st.dictionaries(TEXT, TEXT, max_size=3), max_size=6), st.sampled_from([None, 0, 2]))
+@settings(deadline=None)
 def test_the_pieces_of_a_list_are_the_file(tmp_path_factory, items, indent) -> None:
     path = tmp_path_factory.mktemp("json") / "list.json"
     path.write_text(json.dumps(items, indent=indent) + "\n", "utf-8")
