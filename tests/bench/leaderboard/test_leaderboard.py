@@ -7,10 +7,10 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
-from command import symbal
 from hub import LoopbackHub, Repo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +23,7 @@ from symbal_hf.bench.leaderboard.submission import build_submission, dumps
 from symbal_hf.core.errors import BadData
 
 pytest.importorskip("jsonschema", reason="checks the form of submissions")
+SYMBAL = Path(sys.executable).with_name("symbal")
 COMMAND = """
 from symbal_hf.cli.app import main
 sys.argv[0] = "symbal"
@@ -126,7 +127,7 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-QUICK = {"suppress_health_check": [HealthCheck.function_scoped_fixture]}
+QUICK = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 
 @settings(max_examples=150, **QUICK)
@@ -426,9 +427,13 @@ def test_the_command_says_valid_or_all_reasons_with_exit_code_2(bench, made, tmp
     good.write_bytes(dumps(made))
     bad.write_bytes(dumps(edit(counts__asked=-1, system__name="x" * 101)(made)))
 
-    done = symbal("leaderboard", "validate", good, "--benchmark", bench.folder)
+    def run(path):
+        command = [SYMBAL, "leaderboard", "validate", path, "--benchmark", bench.folder]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    done = run(good)
     assert done.returncode == 0 and "valid, judged here by exact 1" in done.stdout, done.stderr
     assert re.search(r"reference_free: Acc@1 0\.500 \(0\.\d\d-\d\.\d\d\), Acc@5 0\.750, 8 settings", done.stdout)
-    done = symbal("leaderboard", "validate", bad, "--benchmark", bench.folder)
+    done = run(bad)
     assert done.returncode == 2 and done.stdout == ""
     assert len(done.stderr.splitlines()) == 2 and all(x.startswith("refused: $.") for x in done.stderr.splitlines())
