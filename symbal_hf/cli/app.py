@@ -10,7 +10,7 @@ import typer
 
 from symbal_hf.cli.bench import bench
 from symbal_hf.cli.bench_report import report
-from symbal_hf.cli.bench_run import run
+from symbal_hf.cli.bench_run import run as bench_run
 from symbal_hf.cli.cache import cache
 from symbal_hf.cli.caption import caption
 from symbal_hf.cli.compare import compare
@@ -47,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
 )
-bench.command()(run)
+bench.command("run")(bench_run)
 bench.command()(report)
 app.add_typer(bench, name="bench")
 app.add_typer(cache, name="cache")
@@ -66,7 +66,7 @@ app.command("validate")(validate_command)
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
 
 
-def run_command(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; an expected failure is one sentence on stderr and exit code 2."""
     from symbal_hf.core.errors import BadData, ChatFailed, DeadRank, MissingModel
 
@@ -82,7 +82,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """The `symbal` program."""
-    sys.exit(run_command())
+    sys.exit(run())
 
 
 @app.command()

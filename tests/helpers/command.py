@@ -18,7 +18,7 @@ def symbal(
     `env` is added to the environment; the environment, the folder, the streams and the warnings are as before
     afterwards. An exception that the program would die of is a traceback on stderr and exit code 1.
     """
-    from symbal_hf.cli.app import run_command
+    from symbal_hf.cli.app import run
 
     words, out, err = [str(a) for a in arguments], io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
@@ -28,7 +28,7 @@ def symbal(
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         try:
-            code = run_command(words)
+            code = run(words)
         except Exception:
             traceback.print_exc()
             code = 1
