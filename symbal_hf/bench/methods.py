@@ -16,6 +16,7 @@ from symbal_hf.auditing.verdict import check_gates, conclude
 from symbal_hf.bench.baselines import FLOORS, Names, no_grouping, no_grouping_composed
 from symbal_hf.bench.direct import CONTEXT_TOKENS, Direct, chat_for_direct
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.models.chat.asking import Ledger
@@ -166,6 +167,8 @@ def make_method(
         return _composed(method, parts, seed, thresholds, context_tokens)
     if method == "direct":
         raise BadData("method='direct' asks a chat model; name it with chat, such as hf:MODEL or openai:URL#MODEL.")
+    idle = {name: options[name] for name in (*PLACES, "prompts") if name in options}
+    refuse_idle("the lite preset asks no chat model", **idle)
     evidence_of = LiteEvidence(lite_scorer, store, progress)
 
     def lite(data: AuditData, group: str) -> Answer:

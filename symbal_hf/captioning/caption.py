@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbal_hf.captioning.caption_files import check_out, image_names, write_captions
 from symbal_hf.core.errors import BadData, ChatFailed
+from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
 from symbal_hf.core.store import Store
 from symbal_hf.data.columns import SourceFormat
 from symbal_hf.data.images_only import ImageRows, load_images
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from symbal_hf.models.chat.protocol import ChatModel
 
 ASKED: PromptName = "describe_image"
+BATCH = 8  # images at once in this process
 # How answers begin that are no caption; such a one would count as a false statement about the image.
 REFUSAL = re.compile(
     r"(?:i['’]?m|i am) (?:(?:very|really|so) )?(?:sorry|afraid|unable|not able)\b"
@@ -130,7 +132,7 @@ def caption(
     max_tokens: int = 512,
     temperature: float = 0.0,
     seed: int = 0,
-    batch_size: int = 8,
+    batch_size: int = BATCH,
     concurrency: int = 32,
     device: str = "auto",
     dtype: str = "auto",
@@ -186,6 +188,12 @@ def caption(
     else:
         (spec,) = (name for name in named({"captioner": model})[0].values() if name is not None)
         chat = model
+    refuse_idle_of_chat(
+        spec, concurrency=concurrency, device=device, dtype=dtype, device_map=device_map,
+        batch_size=None if batch_size == BATCH else batch_size,
+    )  # fmt: skip
+    if not temperature and sample is None:
+        refuse_idle("without sample or a temperature nothing is drawn", seed=seed)
     asked = asked_prompts(chat, prompt, prompts)
     rows = images if isinstance(images, ImageRows) else load_images(
         images, image_column=image_column, image_root=image_root, limit=limit, sample=sample, seed=seed,

@@ -209,6 +209,11 @@ class Scoring(Group):
     resamples: int = option(1000, "Of the bootstrap; 0: no intervals;", within=Range(low=0))
     seed: int = option(0, "Of the bootstrap,", within=Range(low=0))
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resamples == 0:
+            refuse_idle("without resamples nothing is drawn", seed=self.seed)
+
 
 AUDIT = (Reading, Parts, Gates, Summing, Asking, Placing, Processes, Chance)  # what `symbal_hf.audit` takes, flat
 
@@ -290,8 +295,10 @@ def refuse_idle(why: str, /, **options: Any) -> None:
     """
     for name, value in options.items():
         if value is not None and value is not False and (name not in _USUAL or value != _USUAL[name]):
-            shown = str(value) if isinstance(value, Path) else value
-            raise BadData(f"{name}={shown!r} changes nothing: {why}; leave it out.")
+            shown = repr(str(value) if isinstance(value, Path) else value)
+            if not isinstance(value, (str, int, float, Path)):
+                shown = f"{type(value).__name__} object"
+            raise BadData(f"{name}={shown} changes nothing: {why}; leave it out.")
 
 
 def refuse_idle_of_chat(model: Any, /, **options: Any) -> None:

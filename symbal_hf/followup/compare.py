@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import check_same_rows, reread
 from symbal_hf.data.table import AuditData
@@ -76,6 +77,8 @@ def compare(
         FileNotFoundError: no findings.json in a folder.
         BadData: no such judge.
     """
+    if not measure:
+        refuse_idle("without measure no rows are read", source_a=source_a, source_b=source_b)
     store = store or Store()
     judge = Remembering(load_judge(match, store=store, progress=progress))
     sides = [_opened(one) for one in (a, b)]

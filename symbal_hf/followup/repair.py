@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
 from symbal_hf.data.again import audited_vocabulary, reread
 from symbal_hf.data.formats.json_edit import literal
 from symbal_hf.data.formats.writing import open_source, write_table
@@ -90,6 +91,13 @@ def repair(
     if not isinstance(result, AuditResult):
         result = load_result(result)
     chosen = _chosen(result, policy, output_format, findings, chat)
+    asking = {
+        "prompts": prompts, "concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map
+    }  # fmt: skip
+    if policy == "rewrite":
+        refuse_idle_of_chat(chat, **asking)
+    else:
+        refuse_idle("only the policy rewrite asks a chat model", chat=chat, seed=seed, **asking)
     out = _new_folder(Path(out))
     if source is not None and not isinstance(source, (str, Path)) and not hasattr(source, "column_names"):
         source = list(source)  # it is read twice

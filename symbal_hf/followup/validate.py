@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of, load_detector
 from symbal_hf.followup.human_labels import (
@@ -54,7 +55,7 @@ def validate(
     vocabulary: str | Path | Mapping[str, Sequence[str]] | None = None,
     human: str | Path | None = None,
     human_template: str | Path | None = None,
-    human_rows: int = 100,
+    human_rows: int | None = None,
     chat: str | ChatModel | None = None,
     prompts: str | Path | None = None,
     concurrency: int = 32,
@@ -90,7 +91,7 @@ def validate(
             place of the audit's options.
         vocabulary: classes with synonyms, for names in captions and in objects; by default the audit's.
         human: table of a person's labels (`symbal_hf.followup.human_labels.read_labels`).
-        human_template: CSV to write for a person to fill in: `human_rows` of each finding, drawn with `seed`.
+        human_template: CSV to write for a person to fill in: `human_rows` (100) of each finding, drawn with `seed`.
         chat: the chat model of scorer "vision-language".
         prompts: folder whose NAME.jinja take the place of the packaged prompts.
         concurrency: questions in flight to one server.
@@ -108,10 +109,14 @@ def validate(
         raise BadData(f"threshold={threshold:g}; it must be in (0, 1].")
     if threshold is not None and calibrate is not None:
         raise BadData(f"threshold={threshold:g} and calibrate={calibrate!r} contradict each other; give one of them.")
-    if human_rows < 4:
+    if human_rows is not None and human_rows < 4:
         raise BadData(f"human_rows={human_rows} cannot be balanced; give at least 4.")
     if human_template is not None:
         refuse_existing(human_template)
+    else:
+        refuse_idle("without human_template no rows are written", human_rows=human_rows)
+    if human_template is None and human is None:
+        refuse_idle("without human or human_template nothing is drawn", seed=seed)
     result = audited if isinstance(audited, AuditResult) else load_result(audited)
     if not result.findings and not result.asked:
         return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
@@ -127,6 +132,11 @@ def validate(
         detector = "objects" if look.known_to_objects(vs) else "owlv2"
     if scorer == "auto":
         scorer = "objects" if look.known_to_objects(ts) else "detector"
+    _refuse_idle(
+        detector, scorer, chat, {"threshold": threshold, "calibrate": calibrate}, batch_size=batch_size,
+        asking={"prompts": prompts, "concurrency": concurrency},
+        placing={"device": device, "dtype": dtype, "device_map": device_map},
+    )  # fmt: skip
     if isinstance(detector, str) and detector != "objects":
         images_of(look.data, detector)  # before weights are fetched in vain
     chosen = load_detector(
@@ -150,7 +160,7 @@ def validate(
     if human_template is not None:
         lines: list[dict[str, str]] = []
         for i, (t, v) in enumerate(zip(ts, vs, strict=True)):
-            drawn = rows_to_label(look.said[:, i], feature[:, i], rows=human_rows, seed=seed)
+            drawn = rows_to_label(look.said[:, i], feature[:, i], rows=human_rows or 100, seed=seed)
             lines += template_rows(look.data, t, v, drawn, look.sentences(i))
         write_template(human_template, lines)
     provenance = {
@@ -167,6 +177,25 @@ def validate(
     return Validation(
         chosen.name, said.scorer, independent(result.provenance, chosen.name, by), tuple(made), provenance
     )
+
+
+def _refuse_idle(
+    detector: Any, scorer: Any, chat: Any, cutting: Mapping[str, Any], *, batch_size: int | None,
+    asking: Mapping[str, Any], placing: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Refuse options that neither this detector nor this scorer looks at."""
+    kind, _, model = scorer.partition(":") if isinstance(scorer, str) else ("object", "", "")
+    named = scorer if kind in ("hf", "openai") or not isinstance(scorer, str) else model or None
+    asked = (named or chat) if kind not in ("objects", "detector", "audit") else None
+    if chat is not None and asked is not chat:
+        refuse_idle("the scorer asks no chat model, or names one", chat=chat)
+    if detector == "objects":
+        refuse_idle("objects are there or not, without a score", **cutting)
+    if isinstance(detector, str) and detector != "objects":
+        refuse_idle_of_chat(asked, **asking)
+    else:
+        refuse_idle("no detector of this process looks at images", batch_size=batch_size)
+        refuse_idle_of_chat(asked, **asking, **placing)
 
 
 def compare_rates(

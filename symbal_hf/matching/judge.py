@@ -267,9 +267,14 @@ def load_judge(
     Raises:
         BadData: none of these.
     """
+    from symbal_hf.core.options import refuse_idle_of_chat
     from symbal_hf.core.store import Store
     from symbal_hf.models.parts import load_chat
 
+    refuse_idle_of_chat(
+        None if judge in ("exact", "lite") else judge, prompts=prompts, concurrency=concurrency, device=device,
+        dtype=dtype, device_map=device_map,
+    )  # fmt: skip
     if judge == "exact":
         return ExactJudge()
     if judge == "lite":
