@@ -27,25 +27,22 @@ WORDS = {
     "untouched": "untouched",
 }
 
+DETECTORS = (
+    "Says where v is in view: objects, owlv2, owlv2-base or hf:MODEL[@revision] (OWL, Grounding DINO). "
+    "auto: objects where the rows have them, else owlv2."
+)
+SCORERS = (
+    "Says which references to t are erroneous: objects, detector, audit (no second look), "
+    "hf:MODEL or openai:URL#MODEL. auto: objects where the rows have them, else detector."
+)
+
 
 @with_options
 def validate(
     folder: AuditArgument,
     *,
-    detector: Annotated[
-        str,
-        typer.Option(
-            help="Says where v is in view: objects, owlv2, owlv2-base or hf:MODEL[@revision] (OWL, Grounding DINO). "
-            "auto: objects where the rows have them, else owlv2."
-        ),
-    ] = "auto",
-    scorer: Annotated[
-        str,
-        typer.Option(
-            help="Says which references to t are erroneous: objects, detector, audit (no second look), "
-            "hf:MODEL or openai:URL#MODEL. auto: objects where the rows have them, else detector."
-        ),
-    ] = "auto",
+    detector: Annotated[str, typer.Option(help=DETECTORS)] = "auto",
+    scorer: Annotated[str, typer.Option(help=SCORERS)] = "auto",
     threshold: Annotated[
         float | None, typer.Option(help="Score from which on the detector sees something, in (0, 1].")
     ] = None,
@@ -90,8 +87,8 @@ def validate(
     if human_template is not None:
         say(f"wrote {human_template}: fill in its last column and pass it to --human")
     path = found.write(folder)
-    report = write_report_of(folder, progress=progress, **where)
-    say(f"wrote {path}, {report.path}" + (f" (no pictures: {report.no_pictures})" if report.no_pictures else ""))
+    page = write_report_of(folder, progress=progress, **where)
+    say(f"wrote {path}, {page.path}" + (f" (no pictures: {page.no_pictures})" if page.no_pictures else ""))
 
 
 def _validation_lines(found: Validation) -> list[str]:

@@ -102,16 +102,16 @@ def like(group: type[Group], name: str, about: str | None = None) -> Any:
     return typer.Option(*flags, help=about or field.metadata["help"], min=None if within is None else within.low)
 
 
-def store_of(path: Path | None, judge: str) -> Store | None:
+def store_of(path: Path | None, *judges: str) -> Store | None:
     """The store of a judge's answers; None is the user's own.
 
     Raises:
-        BadData: a file for a judge that keeps nothing.
+        BadData: a file for judges that keep nothing.
     """
     from symbal_hf.core.store import Store
 
-    if judge == "exact":
-        refuse_idle("the judge exact keeps nothing", store=path)
+    if set(judges) <= {"exact", "labels"}:
+        refuse_idle(f"the judge {judges[0]} keeps nothing", store=path)
     return None if path is None else Store(path)
 
 

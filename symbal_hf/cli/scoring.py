@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,7 @@ from symbal_hf.cli.screen import progress, say
 from symbal_hf.core.options import Asking, Chance, Placing, Scoring
 
 if TYPE_CHECKING:
+    from symbal_hf.core.store import Store
     from symbal_hf.matching.agreement import Agreement, Pair
     from symbal_hf.matching.judge import State
 
@@ -53,7 +54,7 @@ def ask_judge(
     placing: Annotated[Placing, JudgePlacing],
 ) -> None:
     """Say whether two names mean the same: same, different, unparsed or failed."""
-    (state,), _ = _verdicts(spec, [(answer, truth)], store, asking, placing, quietly=True)
+    (state,), _ = _verdicts(spec, [(answer, truth)], store_of(store, spec), asking, placing, quietly=True)
     say(state)
 
 
@@ -78,6 +79,7 @@ def agreement_of_judges(
 
     labelled = read_pairs(pairs)
     asked = [(pair.answer, pair.truth) for pair in labelled]
+    kept = store_of(store, one, other)
     states: list[list[State]] = []
     made: list[dict[str, str]] = []
     for spec in (one, other):
@@ -85,7 +87,7 @@ def agreement_of_judges(
             states.append(["same" if pair.same else "different" for pair in labelled])
             made.append({"name": LABELS, "revision": "", "prompt_hash": ""})
         else:
-            said, how = _verdicts(spec, asked, store, asking, placing)
+            said, how = _verdicts(spec, asked, kept, *_share(spec, (one, other), asking, placing))
             states.append(said)
             made.append(how)
     whole = agreement(*states, seed=chance.seed)
@@ -113,10 +115,20 @@ def agreement_of_judges(
         say(f"wrote {out}")
 
 
+def _share(spec: str, specs: Sequence[str], asking: Asking, placing: Placing) -> tuple[Asking, Placing]:
+    """What of these options is for one of two judges; what neither looks at stays, to be refused."""
+    kind, kinds = spec.partition(":")[0], {judge.partition(":")[0] for judge in specs}
+    if kind not in ("hf", "openai") and kinds & {"hf", "openai"}:
+        return Asking(), Placing()
+    if kinds >= {"hf", "openai"}:
+        return (replace(asking, concurrency=Asking.concurrency), placing) if kind == "hf" else (asking, Placing())
+    return asking, placing
+
+
 def _verdicts(
     spec: str,
     pairs: Sequence[tuple[str, str]],
-    store: Path | None,
+    store: Store | None,
     asking: Asking,
     placing: Placing,
     *,
@@ -128,7 +140,7 @@ def _verdicts(
     from symbal_hf.models.chat.prompting import Prompts
     from symbal_hf.models.encoders.embedding import quiet
 
-    opened = store_of(store, spec) or Store()
+    opened = store or Store()
     try:
         loaded = load_judge(
             spec, store=opened, prompts=None if asking.prompts is None else Prompts(asking.prompts),

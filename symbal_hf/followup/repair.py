@@ -91,13 +91,10 @@ def repair(
     if not isinstance(result, AuditResult):
         result = load_result(result)
     chosen = _chosen(result, policy, output_format, findings, chat)
-    asking = {
-        "prompts": prompts, "concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map
-    }  # fmt: skip
-    if policy == "rewrite":
-        refuse_idle_of_chat(chat, **asking)
-    else:
-        refuse_idle("only the policy rewrite asks a chat model", chat=chat, seed=seed, **asking)
+    _refuse_idle(
+        result, policy, chat, seed=seed, prompts=prompts, concurrency=concurrency, device=device, dtype=dtype,
+        device_map=device_map,
+    )  # fmt: skip
     out = _new_folder(Path(out))
     if source is not None and not isinstance(source, (str, Path)) and not hasattr(source, "column_names"):
         source = list(source)  # it is read twice
@@ -162,6 +159,14 @@ def _chosen(
         has = f"the audit has findings 0 to {last}" if last >= 0 else "the audit found nothing"
         raise ValueError(f"no finding {odd[0]}; {has}.")
     return tuple(result.findings[n] for n in dict.fromkeys(findings))
+
+
+def _refuse_idle(result: AuditResult, policy: Policy, chat: Any, *, seed: int, **asking: Any) -> None:
+    """Refuse options that nothing looks at; rewritten captions are checked by the models of the audit, too."""
+    if policy != "rewrite":
+        refuse_idle("only the policy rewrite asks a chat model", chat=chat, seed=seed, **asking)
+    elif result.provenance.get("models", {}).get("composition") is None:
+        refuse_idle_of_chat(chat, **asking)
 
 
 def _new_folder(out: Path) -> Path:

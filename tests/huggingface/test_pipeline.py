@@ -236,7 +236,9 @@ def test_a_process_without_us_must_trust_its_code_and_then_finds_the_same(audito
     "imports",
     ["import symbal_hf, transformers", "import transformers, transformers.pipelines, symbal_hf",
      "import symbal_hf, transformers; symbal_hf.pipeline", "import symbal_hf.huggingface.config, transformers",
-     "import symbal_hf.huggingface.model, transformers", "import symbal_hf; from transformers import AutoConfig; import transformers", "import symbal_hf.huggingface.pipelines, transformers",
+     "import symbal_hf.huggingface.model, transformers",
+     "import symbal_hf; from transformers import AutoConfig; import transformers",
+     "import symbal_hf.huggingface.pipelines, transformers",
      "from transformers import AutoModel; import symbal_hf, transformers; symbal_hf.SymbalConfig"],
 )  # fmt: skip
 def test_the_task_is_known_whatever_is_imported_first(imports, tmp_path):
