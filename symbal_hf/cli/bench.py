@@ -42,6 +42,7 @@ from symbal_hf.core.options import (
 
 if TYPE_CHECKING:
     from benchmark_builder.bases.base import Base
+    from symbal_hf.bench.run import Told
 
 bench = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Make datasets with known systematic errors, one or hundreds."
@@ -289,6 +290,10 @@ def run(
     run_method = make_method(method, **options, **given(asking, placing), progress=progress)
     results.start(manifest(opened, settings, method=method, options={**options, "prompts": texts}))
     became = run_bench(opened, run_method, results, settings=settings, progress=progress)
+    _show_run(became, out)
+
+
+def _show_run(became: Told, out: Path) -> None:
     for name, reason in list((became.failed or {}).items())[:10]:
         typer.echo(f"{name} gave no result: {reason}", err=True)
     say(

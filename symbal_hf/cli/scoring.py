@@ -87,7 +87,7 @@ def agreement_of_judges(
             states.append(["same" if pair.same else "different" for pair in labelled])
             made.append({"name": LABELS, "revision": "", "prompt_hash": ""})
         else:
-            said, how = _verdicts(spec, asked, kept, *_share(spec, (one, other), asking, placing))
+            said, how = _verdicts(spec, asked, kept, *_options_for(spec, (one, other), asking, placing))
             states.append(said)
             made.append(how)
     whole = agreement(*states, seed=chance.seed)
@@ -115,7 +115,7 @@ def agreement_of_judges(
         say(f"wrote {out}")
 
 
-def _share(spec: str, specs: Sequence[str], asking: Asking, placing: Placing) -> tuple[Asking, Placing]:
+def _options_for(spec: str, specs: Sequence[str], asking: Asking, placing: Placing) -> tuple[Asking, Placing]:
     """What of these options is for one of two judges; what neither looks at stays, to be refused."""
     kind, kinds = spec.partition(":")[0], {judge.partition(":")[0] for judge in specs}
     if kind not in ("hf", "openai") and kinds & {"hf", "openai"}:
