@@ -71,9 +71,7 @@ class Ground:
         self.pairs = top / "pairs.csv"
         pairs = [(f"{'dog' if n % 2 else 'cat'} {n}", f"dog {n}", int(n % 3 > 0)) for n in range(23)]
         with self.pairs.open("w") as file:
-            csv.writer(file).writerows(
-                [["answer", "truth", "same"], *([(n % 2 and "dog") or "cat", "dog", int(n % 3 > 0)] for n in range(23))]
-            )
+            csv.writer(file).writerows([("answer", "truth", "same"), *pairs])
         self.ask = top / "prompts"
         self.ask.mkdir()
         packaged = resources.files("symbal_hf.models.chat").joinpath("prompts/same_thing.jinja")
