@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from symbal_hf.followup.compare import compare
     from symbal_hf.followup.repair import repair
     from symbal_hf.followup.validate import validate
-    from symbal_hf.huggingface.pipelines import SymbalConfig, SymbalModel, SymbalPipeline, pipeline
+    from symbal_hf.huggingface.config import SymbalConfig
+    from symbal_hf.huggingface.model import SymbalModel
+    from symbal_hf.huggingface.pipelines import SymbalPipeline, pipeline
     from symbal_hf.report.fact_map import FactMap, draw_fact_map
     from symbal_hf.report.page import write_report
     from symbal_hf.results.comparison import Comparison
@@ -33,8 +35,8 @@ _HOME = {
     "Finding": "results.findings",
     "Repaired": "results.repaired",
     "Skipped": "results.findings",
-    "SymbalConfig": "huggingface.pipelines",
-    "SymbalModel": "huggingface.pipelines",
+    "SymbalConfig": "huggingface.config",
+    "SymbalModel": "huggingface.model",
     "SymbalPipeline": "huggingface.pipelines",
     "caption": "captioning.caption",
     "compare": "followup.compare",

@@ -41,8 +41,8 @@ COMPOSITIONS: dict[str, dict[str, Any]] = {
 
 def plant(data: Path, folder: Path, *, settings: int, scene_settings: int) -> None:
     """Write a JSONL file a setting, and jobs.json: what to audit, with which options."""
-    from benchmark_builder.open_bases import scenes_base
-    from benchmark_builder.photos import photo_base, text_base
+    from benchmark_builder.bases.open_bases import scenes_base
+    from benchmark_builder.bases.photos import photo_base, text_base
 
     folder.mkdir(parents=True, exist_ok=True)
     chair = str((data / "mllm_coco" / "chair_vocab.json").resolve())
@@ -82,9 +82,9 @@ def plant(data: Path, folder: Path, *, settings: int, scene_settings: int) -> No
 
 def _planted(base: Any, pairs: list[tuple[str, str]], judge: str, chair: str | None, settings: int) -> Any:
     """Name and rows of each setting that is feasible, strengths .3, .6 and .9 in turn."""
-    from benchmark_builder.plant import Planted, plant
-    from symbal_hf.data import load_vocabulary
-    from symbal_hf.phrases import Vocabulary
+    from benchmark_builder.planting.plant import Planted, plant
+    from symbal_hf.data.vocabulary import load_vocabulary
+    from symbal_hf.language.phrases import Vocabulary
 
     vocabulary = Vocabulary(load_vocabulary(chair)) if chair else None
     count = Counter(name for present in base.objects for name in present)
@@ -124,7 +124,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
 def audit(folder: Path, out: Path, *, chat: str, store: Path | None, only: str) -> None:
     """Audit every job by the package that is on the path; `out` keeps what is done, so that it may be interrupted."""
     import symbal_hf
-    from symbal_hf.store import Store
+    from symbal_hf.core.store import Store
 
     jobs = json.loads((folder / "jobs.json").read_text(encoding="utf-8"))
     results = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}

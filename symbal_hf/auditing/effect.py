@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import Group, given
+from symbal_hf.core.options import Group, given, refuse_idle
 from symbal_hf.data.table import AuditData
 from symbal_hf.models.composition import FACT_SCORERS, Composition, split_part
 
@@ -28,7 +27,7 @@ def check_effect(composition: Composition, data: AuditData, method: str, groups:
     options = given(*groups)
     for name, why in _unread(composition, data, method).items():
         if name in options and not _as_it_would_be(name, options[name], composition):
-            raise BadData(f"{name}={_shown(options[name])} would change nothing: {why}.")
+            refuse_idle(why, **{name: options[name]})
 
 
 def _unread(composition: Composition, data: AuditData, method: str) -> dict[str, str]:
@@ -74,7 +73,3 @@ def _as_it_would_be(name: str, value: Any, composition: Composition) -> bool:
     if name in ("device", "dtype"):
         return value == {"device": "cpu", "dtype": "float32"}[name]
     return name in ("text_encoder", "image_encoder") and value == "lite" == getattr(composition, name)
-
-
-def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, (str, int, float)) else type(value).__name__

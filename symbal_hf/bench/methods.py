@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,13 +14,24 @@ from symbal_hf.auditing.verdict import conclude
 from symbal_hf.bench.baselines import FLOORS, Names, no_grouping
 from symbal_hf.bench.direct import CONTEXT_TOKENS, Direct, chat_for_direct
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import Asking, Chance, Gates, Placing, Summing, names_of, take, values_of
+from symbal_hf.core.options import (
+    Asking,
+    Chance,
+    Gates,
+    Placing,
+    Summing,
+    given,
+    names_of,
+    refuse_idle,
+    take,
+    values_of,
+)
 from symbal_hf.core.options import Parts as PartOptions
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.models.chat.asking import Ledger
 from symbal_hf.models.chat.prompting import Prompts
-from symbal_hf.models.composition import Composition, Preset, both_stages, choose_composition
+from symbal_hf.models.composition import CHATS, Composition, Preset, both_stages, choose_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, named
 from symbal_hf.results.findings import AuditResult
@@ -102,6 +113,8 @@ def make_method(
     specs, objects = named(both_stages(scorer, summarizer, values_of(part_options)))
     composition = choose_composition(preset, **specs)
     _check(method, composition)
+    if not asks_or_loads(composition):
+        refuse_idle("no part asks a chat model or loads one", **given(asking, placing))
     parts = Parts(
         composition,
         store or Store(),
@@ -133,6 +146,12 @@ def make_method(
         return answer_of(conclude(evidence, pairs, **values_of(gates)))
 
     return _counted(parts, answer)
+
+
+def asks_or_loads(composition: Composition) -> bool:
+    """Whether some part of it is a chat model, or an encoder other than the lite ones."""
+    specs = [str(spec).partition(":") for spec in asdict(composition).values() if spec]
+    return any(kind in (*CHATS, "st", "transformers", "open_clip") or model for kind, _, model in specs)
 
 
 def _check(method: MethodName, composition: Composition) -> None:

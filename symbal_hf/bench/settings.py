@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbal_hf.bench.acc_at_k import COLUMNS, VARIANTS
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle
 from symbal_hf.data.benchmarks import find_benchmark
 from symbal_hf.data.table import AuditData, Images
 
@@ -126,7 +127,9 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
 
     where = find_benchmark(path)
     folder = Path(where)
-    if not folder.is_dir():
+    if folder.is_dir():
+        refuse_idle(f"{where} is a folder of this machine", revision=revision)
+    else:
         folder = _download(where, revision)
     rows = [
         row for file in sorted((folder / "settings").glob("*.parquet")) for row in parquet.read_table(file).to_pylist()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from symbal_hf.captioning.caption_files import check_out, image_names, write_captions
 from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData, ChatFailed
+from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
 from symbal_hf.core.store import Store
 from symbal_hf.data.columns import SourceFormat
 from symbal_hf.data.images_only import ImageRows, load_images
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from symbal_hf.data.table import OnBadRow
     from symbal_hf.models.chat.protocol import ChatModel
+
+BATCH = 8  # images at once in this process
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def caption(
     max_tokens: int = 512,
     temperature: float = 0.0,
     seed: int = 0,
-    batch_size: int = 8,
+    batch_size: int = BATCH,
     concurrency: int = 32,
     device: str = "auto",
     dtype: str = "auto",
@@ -143,6 +146,16 @@ def caption(
     spec, chat = _captioner(
         model, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
     )
+    refuse_idle_of_chat(
+        spec,
+        concurrency=concurrency,
+        device=device,
+        dtype=dtype,
+        device_map=device_map,
+        batch_size=None if batch_size == BATCH else batch_size,
+    )
+    if not temperature and sample is None:
+        refuse_idle("without sample or a temperature nothing is drawn", seed=seed)
     asked = asked_prompts(chat, prompt, prompts)
     rows = images
     if not isinstance(rows, ImageRows):

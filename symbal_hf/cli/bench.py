@@ -1,15 +1,48 @@
-"""`symbal bench`: plant a known error, build a benchmark of them, draw its statistics, publish it."""
+"""`symbal bench`: plant a known error, build a benchmark of them, run methods over it, report, draw, publish."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from symbal_hf.cli.options import SeedOption
+from symbal_hf.cli.options import (
+    BenchmarkArgument,
+    CreatePrOption,
+    KOption,
+    Only,
+    Panels,
+    PresetOption,
+    PrivateOption,
+    RepoOption,
+    RevisionOption,
+    StoreOption,
+    VocabularyOption,
+    store_of,
+    with_options,
+)
 from symbal_hf.cli.screen import progress, say
+from symbal_hf.core.options import (
+    Asking,
+    Chance,
+    Group,
+    Parts,
+    Placing,
+    Range,
+    Reading,
+    Scoring,
+    Summing,
+    given,
+    option,
+    refuse_idle,
+)
+
+if TYPE_CHECKING:
+    from benchmark_builder.bases.base import Base
+    from symbal_hf.bench.run import Told
 
 bench = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Make datasets with known systematic errors, one or hundreds."
@@ -18,27 +51,51 @@ bench = typer.Typer(
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a built benchmark.")]
 
 
-@bench.command()
+@dataclass(frozen=True)
+class OfBase(Group):
+    """Options of single bases."""
+
+    name: str | None = option(None, "custom: first part of the config names.")
+    vocabulary: Path | None = option(None, "custom: synonyms of the objects.")
+    licence: str | None = option(None, "custom: terms of the data, for the card.")
+    rows: int | None = option(None, "scenes: how many; 4,349 by default;", within=Range(low=1))
+    size: int | None = option(None, "scenes: pixels of a side; 256 by default;", within=Range(low=1))
+    min_area: float | None = option(
+        None, "coco: least share of the image of an object, 0.05 by default, in", within=Range(0, 1)
+    )
+    small_objects: Literal["present", "ignored"] | None = option(
+        None, "coco: whether smaller objects keep an error from being planted; present by default."
+    )
+    reports: Path | None = option(None, "mimic_cxr: folder of the reports, when elsewhere.")
+    radgraph: Path | None = option(None, "mimic_cxr: RadGraph-XL output, JSON lines.")
+    annotations: Path | None = option(None, "mimic_cxr: CSV of physician annotations.")
+
+
+CustomColumns = Only(
+    "image_column", "caption_column", "reference_column", "objects_column", "image_root", "join",
+    panel="Reading, of the base custom",
+)  # fmt: skip
+
+
+@bench.command(cls=Panels)
+@with_options
 def plant(
     source: Annotated[Path, typer.Argument(help="A table with captions and objects columns.")],
+    *,
     out: Annotated[Path, typer.Option(help="The new table (.jsonl); the truth goes beside it, to NAME.truth.json.")],
     textual_error: Annotated[str, typer.Option(help="t: the object that captions will state wrongly.")],
     visual_feature: Annotated[str, typer.Option(help="v: the object that the error goes with.")],
     strength: Annotated[float, typer.Option(help="Target Cramér's V, in (0, 1].")] = 0.6,
-    vocabulary: Annotated[Path | None, typer.Option(help="Synonyms, so that no caption speaks of t already.")] = None,
-    caption_column: Annotated[str | None, typer.Option(help="Column of captions.")] = None,
-    objects_column: Annotated[str | None, typer.Option(help="Column of objects.")] = None,
-    image_root: Annotated[Path | None, typer.Option(help="Folder that image paths are relative to.")] = None,
-    join: Annotated[Path | None, typer.Option(help="A second table, paired by id, such as objects.jsonl.")] = None,
-    seed: SeedOption = 0,
+    vocabulary: VocabularyOption = None,
+    reading: Annotated[Reading, Only("caption_column", "objects_column", "image_root", "join")],
+    chance: Chance,
 ) -> None:
     """Plant one systematic error of a chosen strength into a dataset whose objects are known."""
     from benchmark_builder.planting.plant_file import plant_file
 
     planted = plant_file(
-        source, out, textual_error=textual_error, visual_feature=visual_feature, strength=strength, seed=seed,
-        vocabulary=vocabulary, caption_column=caption_column, objects_column=objects_column,
-        image_root=image_root, join=join,
+        source, out, textual_error=textual_error, visual_feature=visual_feature, strength=strength,
+        vocabulary=vocabulary, **given(reading, chance),
     )  # fmt: skip
     plan = planted.plan
     say(
@@ -47,8 +104,10 @@ def plant(
     )
 
 
-@bench.command()
+@bench.command(cls=Panels)
+@with_options
 def build(
+    *,
     base: Annotated[
         Literal["coco", "mimic_cxr", "openi", "scenes", "custom"],
         typer.Option(help="Whose images and captions; scenes are drawn here, the others are your own copy."),
@@ -73,53 +132,27 @@ def build(
         typer.Option(help="Table with objects, or COCO's instances JSON, for popular and adversarial; else the base."),
     ] = None,
     min_images: Annotated[int, typer.Option(help="An error with a v in fewer images is not called systematic.")] = 10,
-    name: Annotated[str | None, typer.Option(help="custom: first part of the config names.")] = None,
-    licence: Annotated[str | None, typer.Option(help="custom: terms of the data, for the card.")] = None,
-    rows: Annotated[int | None, typer.Option(help="scenes: how many; 4,349 by default.")] = None,
-    size: Annotated[int | None, typer.Option(help="scenes: pixels of a side; 256 by default.")] = None,
-    min_area: Annotated[float | None, typer.Option(help="coco: least share of the image of an object; 0.05.")] = None,
-    small_objects: Annotated[
-        Literal["present", "ignored"] | None,
-        typer.Option(help="coco: whether smaller objects keep an error from being planted; present by default."),
-    ] = None,
-    reports: Annotated[Path | None, typer.Option(help="mimic_cxr: folder of the reports, when elsewhere.")] = None,
-    radgraph: Annotated[Path | None, typer.Option(help="mimic_cxr: RadGraph-XL output, JSON lines.")] = None,
-    annotations: Annotated[Path | None, typer.Option(help="mimic_cxr: CSV of physician annotations.")] = None,
-    join: Annotated[Path | None, typer.Option(help="custom: a second table, paired by id.")] = None,
-    vocabulary: Annotated[Path | None, typer.Option(help="custom: synonyms of the objects.")] = None,
-    caption_column: Annotated[str | None, typer.Option(help="custom: column of true captions.")] = None,
-    reference_column: Annotated[str | None, typer.Option(help="custom: column of references.")] = None,
-    objects_column: Annotated[str | None, typer.Option(help="custom: column of objects.")] = None,
-    image_column: Annotated[str | None, typer.Option(help="custom: column of images.")] = None,
-    image_root: Annotated[Path | None, typer.Option(help="custom: folder that image paths are relative to.")] = None,
     images: Annotated[bool, typer.Option(help="Store the images, once for all settings.")] = True,
-    seed: SeedOption = 0,
+    of_base: OfBase,
+    reading: Annotated[Reading, CustomColumns],
+    chance: Chance,
 ) -> None:
     """Plant every pair at every strength; write parquet, a card and statistics that load_dataset and the Hub read."""
     from benchmark_builder.bases.load import read_base
-    from benchmark_builder.planting.pairs import pairs_for, read_pairs, read_statistics
     from benchmark_builder.writing.build import build as run_build
     from symbal_hf.data.benchmarks import remember
 
+    how = tuple(kind.strip() for kind in (sampling or "").split(",") if kind.strip())
+    _check_sampling(how, pairs, statistics)
     found = read_base(
-        base, source, name=name, licence=licence, rows=rows, size=size, min_area=min_area, small_objects=small_objects,
-        reports=reports, radgraph=radgraph, annotations=annotations, join=join, vocabulary=vocabulary,
-        caption_column=caption_column, reference_column=reference_column, objects_column=objects_column,
-        image_column=image_column, image_root=image_root, images=None if images else False, seed=seed,
-        progress=progress if base == "mimic_cxr" else None,
+        base, source, images=None if images else False, seed=chance.seed,
+        progress=progress if base == "mimic_cxr" else None, **given(of_base, reading),
     )  # fmt: skip
     for note in found.notes:
         say(note)
-    try:
-        targets = [float(part) for part in strengths.split(",")]
-    except ValueError:
-        raise ValueError(f"strengths={strengths!r}; give numbers in (0, 1] separated by commas.") from None
-    how = tuple(part.strip() for part in (sampling or "").split(",") if part.strip())
-    counts = read_statistics(statistics) if statistics else None
-    chosen = read_pairs(pairs) if pairs else pairs_for(found, how, statistics=counts, min_images=min_images, seed=seed)
     built = run_build(
-        found, out, pairs=chosen, strengths=targets, sampling=str(pairs or ",".join(how) or "default"),
-        min_images=min_images, seed=seed, progress=progress,
+        found, out, pairs=_pairs(found, pairs, how, statistics, min_images, chance.seed), strengths=_numbers(strengths),
+        sampling=str(pairs or ",".join(how) or "default"), min_images=min_images, seed=chance.seed, progress=progress,
     )  # fmt: skip
     remember(out)
     _print_table(out)
@@ -132,7 +165,34 @@ def build(
     say(f"load_dataset({str(out)!r}, {name_of!r}, split='test') gives the captions before anything was planted")
 
 
-@bench.command()
+def _check_sampling(how: tuple[str, ...], pairs: Path | None, statistics: Path | None) -> None:
+    """Refuse what does not decide which pairs there are."""
+    if pairs is not None:
+        refuse_idle("the pairs are given", sampling=",".join(how) or None, statistics=statistics)
+    elif set(how) == {"random"}:
+        refuse_idle("only the samplings popular and adversarial go by it", statistics=statistics)
+
+
+def _numbers(strengths: str) -> list[float]:
+    try:
+        return [float(number) for number in strengths.split(",")]
+    except ValueError:
+        raise ValueError(f"strengths={strengths!r}; give numbers in (0, 1] separated by commas.") from None
+
+
+def _pairs(
+    base: Base, pairs: Path | None, how: tuple[str, ...], statistics: Path | None, min_images: int, seed: int
+) -> Any:
+    """What is planted: the pairs of a file, or drawn."""
+    from benchmark_builder.planting.pairs import pairs_for, read_pairs, read_statistics
+
+    if pairs is not None:
+        return read_pairs(pairs)
+    counts = read_statistics(statistics) if statistics else None
+    return pairs_for(base, how, statistics=counts, min_images=min_images, seed=seed)
+
+
+@bench.command(cls=Panels)
 def stats(
     folder: FolderArgument,
     out: Annotated[Path | None, typer.Option(help="Where to; by default the benchmark's own statistics/.")] = None,
@@ -157,12 +217,12 @@ def _print_table(folder: Path) -> None:
     Console(width=None if sys.stdout.isatty() else 120).print(table(statistics(folder)))
 
 
-@bench.command()
+@bench.command(cls=Panels)
 def publish(
     folder: FolderArgument,
-    repo: Annotated[str, typer.Option(help="Dataset repo on the Hub: namespace/name.")],
-    create_pr: Annotated[bool, typer.Option(help="Open a pull request instead of committing.")] = False,
-    private: Annotated[bool, typer.Option(help="Make a new repo private.")] = False,
+    repo: RepoOption,
+    create_pr: CreatePrOption = False,
+    private: PrivateOption = False,
     revision: Annotated[str | None, typer.Option(help="Branch to commit to.")] = None,
     message: Annotated[str | None, typer.Option(help="Commit message.")] = None,
 ) -> None:
@@ -171,3 +231,108 @@ def publish(
 
     url = run_publish(folder, repo, create_pr=create_pr, private=private, revision=revision, message=message)
     say(f"published {folder}: {url}")
+
+
+@bench.command(cls=Panels)
+@with_options
+def run(
+    benchmark: BenchmarkArgument,
+    *,
+    out: Annotated[Path, typer.Option(help="Folder of results; processes and machines may share it.")],
+    method: Annotated[
+        Literal["association", "paper", "no-grouping", "direct", "most-frequent", "chair", "embedding-difference"],
+        typer.Option(help="What is run: the audit's two methods, the paper's ablation and baseline, or a floor."),
+    ] = "association",
+    where: Annotated[
+        str | None, typer.Option(help='Which settings, such as "variant=reference_free and strength>=.6".')
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many settings, spread over all.")] = None,
+    preset: PresetOption = "lite",
+    context_tokens: Annotated[
+        int | None,
+        typer.Option(help="Of direct: tokens of its question and answer together.", show_default="16384"),
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Which of the processes this is; told by torchrun and SLURM.")
+    ] = None,
+    world: Annotated[int | None, typer.Option(help="How many processes share the settings.")] = None,
+    revision: RevisionOption = None,
+    parts: Parts,
+    summing: Summing,
+    asking: Asking,
+    placing: Placing,
+    chance: Chance,
+) -> None:
+    """Run a method over the settings of a benchmark; what is finished is never done twice."""
+    from symbal_hf.bench.direct import CONTEXT_TOKENS
+    from symbal_hf.bench.methods import make_method
+    from symbal_hf.bench.results import Results
+    from symbal_hf.bench.run import manifest, place_of_process, run_bench, usable
+    from symbal_hf.bench.settings import open_bench
+    from symbal_hf.models.chat.prompting import PROMPTS, Prompts
+
+    # All of them, for equal manifests may share a folder.
+    options = {**asdict(parts), **asdict(summing), **asdict(chance), "preset": preset, "scorer": parts.scorer or "auto"}
+    if method == "direct" and context_tokens is None:
+        context_tokens = CONTEXT_TOKENS
+    if context_tokens is not None:
+        options["context_tokens"] = context_tokens
+    texts = None if asking.prompts is None else {name: Prompts(asking.prompts).hash(name) for name in PROMPTS}
+    opened = open_bench(benchmark, revision=revision)
+    settings, left = usable(opened, where)
+    if left:
+        say(f"left out {left} reference-free settings of bases whose images are not stored")
+    if limit is not None:
+        settings = settings[:: max(1, len(settings) // limit)][:limit]
+    here = place_of_process()
+    results = Results(out, here[0] if rank is None else rank, here[1] if world is None else world)
+    # First, so that a method that cannot work leaves no folder behind.
+    run_method = make_method(method, **options, **given(asking, placing), progress=progress)
+    results.start(manifest(opened, settings, method=method, options={**options, "prompts": texts}))
+    became = run_bench(opened, run_method, results, settings=settings, progress=progress)
+    _show_run(became, out)
+
+
+def _show_run(became: Told, out: Path) -> None:
+    for name, reason in list((became.failed or {}).items())[:10]:
+        typer.echo(f"{name} gave no result: {reason}", err=True)
+    say(
+        f"{became.done} settings done, {became.before} were before, {len(became.failed or {})} failed; results in {out}"
+    )
+    if became.pairs:
+        say(f"{became.new_pairs / became.pairs:.1%} of {became.pairs:,} (image, sentence) pairs were new")
+
+
+@bench.command(cls=Panels)
+@with_options
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Folders that `symbal bench run` wrote, one a run.")],
+    *,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(help="Folder or Hub id of the benchmark of the runs; by default the one that was built last."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for report.md, scores.json, tables and figures.")] = Path(
+        "symbal-report"
+    ),
+    k: KOption = None,
+    missing: Annotated[
+        Literal["wrong", "left_out"], typer.Option(help="What a setting without a result counts as.")
+    ] = "wrong",
+    store: StoreOption = None,
+    revision: RevisionOption = None,
+    scoring: Scoring,
+) -> None:
+    """Score runs beside each other, and write the paper's tables and figures for them."""
+    from symbal_hf.bench import report as bench_report
+    from symbal_hf.bench.results import read_manifest
+    from symbal_hf.bench.settings import open_bench
+
+    for folder in results:
+        read_manifest(folder)  # a benchmark may have to be fetched: what is wrong with a folder is said before
+    scores = bench_report.report(
+        results, bench=open_bench(benchmark, revision=revision), k=k or (1, 5), out=out, missing=missing,
+        store=store_of(store, scoring.judge), progress=progress, **asdict(scoring),
+    )  # fmt: skip
+    say((out / "report.md").read_text("utf-8"))  # its tables line up on a screen
+    say(f"scored {len(scores['runs'])} runs; wrote {out / 'report.md'}, with scores, tables and figures beside it")

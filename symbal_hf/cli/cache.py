@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 
+from symbal_hf.cli.options import StoreOption
 from symbal_hf.cli.screen import say
 
 cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See and prune the store of results.")
 
-StoreOption = Annotated[
-    Path | None, typer.Option("--store", help="The store's file; the one in your cache folder where none is named.")
-]
 DAY = 86400.0
 MB = 1_000_000
 

@@ -15,3 +15,7 @@ class DeadRank(RuntimeError):
 
 class MissingModel(RuntimeError):
     """A model's weights are neither installed nor reachable; the message says what to install."""
+
+
+class UnknownOption(TypeError):
+    """An option that does not exist; the message names the nearest one and all that there are."""

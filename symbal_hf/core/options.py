@@ -6,16 +6,18 @@ option means for a model or a method is not said here: who uses it refuses what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from symbal_hf.core.errors import BadData, UnknownOption
 
 OnBadRow = Literal["error", "warn", "skip"]
 SourceFormat = Literal["auto", "table", "conversations", "coco", "url-tsv", "sidecars"]
 Method = Literal["association", "paper"]
-G = TypeVar("G")
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ def option(
         shown: the type that the command line reads, where Python takes more.
     """
     about = f"{about} {within!r}." if within is not None else about
-    return field(default=default, metadata={"help": about, "within": within, "check": check, "shown": shown})
+    return dataclasses.field(
+        default=default, metadata={"help": about, "within": within, "check": check, "shown": shown}
+    )
 
 
 @dataclass(frozen=True)
@@ -73,15 +77,15 @@ class Group:
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
-        for one in fields(self):
-            value, metadata = getattr(self, one.name), one.metadata
-            if value is None and one.default is None:
+        for field in fields(self):
+            name, value, metadata = field.name, getattr(self, field.name), field.metadata
+            if value is None and field.default is None:
                 continue
-            choices = choices_of(hints[one.name])
+            choices = choices_of(hints[name])
             if choices and value not in choices:
-                raise ValueError(f"{one.name}={value!r}; available: {', '.join(map(repr, choices))}.")
+                raise ValueError(f"{name}={value!r}; available: {', '.join(map(repr, choices))}.")
             if metadata["within"] is not None and value not in metadata["within"]:
-                raise ValueError(f"{one.name}={value!r}; it must be {_in(metadata['within'])}.")
+                raise ValueError(f"{name}={value!r}; it must be {_in(metadata['within'])}.")
             if metadata["check"] is not None:
                 metadata["check"](value)
 
@@ -112,6 +116,15 @@ class Reading(Group):
     limit: int | None = option(None, "Read at most this many rows,", within=Range(low=1))
     sample: int | None = option(None, "Of these take this many, drawn at random,", within=Range(low=1))
     on_bad_row: OnBadRow = option("warn", "Stop at a bad row, or leave it out and count it.")
+
+
+@dataclass(frozen=True)
+class Moved(Group):
+    """Where the audited rows are now, if they have been moved."""
+
+    source: Any = option(None, "Where the audited rows are now, if they have been moved.", shown=str)
+    image_root: Path | None = option(None, "Where the images are now, if they have been moved.")
+    join: Path | None = option(None, "Where the joined table is now, if it has been moved.")
 
 
 @dataclass(frozen=True)
@@ -188,17 +201,31 @@ class Summing(Group):
     members: int = option(60, "Members of a cluster that a summarizer looks at, at most,", within=Range(low=1))
 
 
+@dataclass(frozen=True)
+class Scoring(Group):
+    """How names are scored."""
+
+    judge: Any = option("lite", "exact, lite, hf:MODEL[@revision] or openai:URL#MODEL.", shown=str)
+    resamples: int = option(1000, "Of the bootstrap; 0: no intervals;", within=Range(low=0))
+    seed: int = option(0, "Of the bootstrap,", within=Range(low=0))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resamples == 0:
+            refuse_idle("without resamples nothing is drawn", seed=self.seed)
+
+
 AUDIT = (Reading, Parts, Gates, Summing, Asking, Placing, Processes, Chance)  # what `symbal_hf.audit` takes, flat
 
 
 def names_of(*groups: type[Any]) -> tuple[str, ...]:
     """The options of these groups, in order."""
-    return tuple(one.name for group in groups for one in fields(group))
+    return tuple(field.name for group in groups for field in fields(group))
 
 
 def defaults_of(*groups: type[Any]) -> dict[str, Any]:
     """What they are where nothing is given."""
-    return {one.name: one.default for group in groups for one in fields(group) if one.default is not MISSING}
+    return {field.name: field.default for group in groups for field in fields(group) if field.default is not MISSING}
 
 
 def take(options: Mapping[str, Any], *groups: type[Any], by: str = "audit") -> tuple[Any, ...]:
@@ -210,21 +237,17 @@ def take(options: Mapping[str, Any], *groups: type[Any], by: str = "audit") -> t
         by: who takes them, for the message.
 
     Raises:
-        TypeError: a name that none of the groups has.
+        UnknownOption: a name that none of the groups has.
         ValueError: a value outside its range.
 
     >>> gates, chance = take({"tau": 0.9}, Gates, Chance)
     >>> gates.tau, chance.seed
     (0.9, 0)
     """
-    known = names_of(*groups)
-    for name in options:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"its options are {', '.join(known)}."
-            raise TypeError(f"{by} has no option {name!r}; {hint}")
+    check_names(options, names_of(*groups), by=by)
     return tuple(
-        group(**{one.name: options[one.name] for one in fields(group) if one.name in options}) for group in groups
+        group(**{field.name: options[field.name] for field in fields(group) if field.name in options})
+        for group in groups
     )
 
 
@@ -233,11 +256,84 @@ def values_of(*groups: Group) -> dict[str, Any]:
     return {one.name: getattr(group, one.name) for group in groups for one in fields(group)}
 
 
+def check_names(options: Iterable[str], known: Sequence[str], *, by: str) -> None:
+    """Refuse options of other names.
+
+    Raises:
+        UnknownOption: a name that is not known.
+    """
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}? Its" if near else "its"
+            raise UnknownOption(f"{by} has no option {name!r}; {hint} options are {', '.join(known)}.")
+
+
 def given(*groups: Group) -> dict[str, Any]:
-    """The options of these groups that are not as they are by default, flat."""
+    """The options of these groups that are not as they are by default, flat.
+
+    >>> given(Gates(tau=0.9), Chance())
+    {'tau': 0.9}
+    """
     return {
-        one.name: value
+        field.name: value
         for group in groups
-        for one in fields(group)
-        if (value := getattr(group, one.name)) is not one.default and value != one.default
+        for field in fields(group)
+        if (value := getattr(group, field.name)) is not field.default and value != field.default
     }
+
+
+def refuse_idle(why: str, /, **options: Any) -> None:
+    """Refuse options that were given where they change nothing.
+
+    Args:
+        why: they have no effect.
+        options: name -> value; None and the default of an audit's option count as not given.
+
+    Raises:
+        BadData: the first that was given.
+
+    >>> refuse_idle("nobody is asked", concurrency=32, prompts=None)
+    >>> refuse_idle("nobody is asked", concurrency=8)
+    Traceback (most recent call last):
+    symbal_hf.core.errors.BadData: concurrency=8 changes nothing: nobody is asked; leave it out.
+    """
+    for name, value in options.items():
+        if value is not None and value is not False and (name not in _USUAL or value != _USUAL[name]):
+            shown = repr(str(value) if isinstance(value, Path) else value)
+            if not isinstance(value, (str, int, float, Path)):
+                shown = f"{type(value).__name__} object"
+            raise BadData(f"{name}={shown} changes nothing: {why}; leave it out.")
+
+
+def refuse_idle_of_chat(model: Any, /, **options: Any) -> None:
+    """Refuse options of asking and placing that the chat model of this spec does not look at.
+
+    Args:
+        model: "hf:MODEL" (of this process), "openai:URL#MODEL" (a server), an object, or None where none is asked.
+        options: any of prompts, concurrency, device, dtype, device_map, batch_size.
+
+    Raises:
+        BadData: an option that changes nothing.
+
+    >>> refuse_idle_of_chat("hf:a/model", device="cpu", concurrency=32)
+    >>> refuse_idle_of_chat("openai:http://localhost:8000/v1#a/model", device="cpu", concurrency=8)
+    Traceback (most recent call last):
+    symbal_hf.core.errors.BadData: device='cpu' changes nothing: a model at a server runs there; leave it out.
+    """
+    if model is None:
+        return refuse_idle("no chat model is asked", **options)
+    options.pop("prompts", None)
+    here = {name: options[name] for name in ("device", "dtype", "device_map", "batch_size") if name in options}
+    server = {"concurrency": options["concurrency"]} if "concurrency" in options else {}
+    kind = model.partition(":")[0] if isinstance(model, str) else "object"
+    if kind == "hf":
+        refuse_idle("a model of this process is no server", **server)
+    elif kind == "openai":
+        refuse_idle("a model at a server runs there", **here)
+    else:
+        refuse_idle("a model given as an object is as it was made", **here, **server)
+    return None
+
+
+_USUAL = defaults_of(*AUDIT)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import check_same_rows, reread
 from symbal_hf.data.table import AuditData
@@ -87,6 +88,8 @@ def compare(
     >>> symbal_hf.compare(before, after, source_a=load_data([toilet, *others] * 20), source_b=rows).counts["gone"]
     1
     """
+    if not measure:
+        refuse_idle("without measure no rows are read", source_a=source_a, source_b=source_b)
     store = store or Store()
     judge = Remembering(load_judge(match, store=store, progress=progress))
     sides = [_opened(audited) for audited in (a, b)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
 from symbal_hf.data.again import audited_vocabulary, reread
 from symbal_hf.data.copying import open_source, write_table
 from symbal_hf.data.formats.plain_text import literal
@@ -100,6 +101,10 @@ def repair(
     """
     result = result if isinstance(result, AuditResult) else load_result(result)
     chosen = _chosen(result, policy, output_format, findings, chat)
+    _refuse_idle(
+        result, policy, chat, seed=seed, prompts=prompts, concurrency=concurrency, device=device, dtype=dtype,
+        device_map=device_map,
+    )  # fmt: skip
     out = _new_folder(Path(out))
     data, where = _audited_rows(result, out, source, image_root, join)
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
@@ -153,6 +158,14 @@ def _chosen(
         has = f"the audit has findings 0 to {last}" if last >= 0 else "the audit found nothing"
         raise ValueError(f"no finding {odd[0]}; {has}.")
     return tuple(result.findings[n] for n in dict.fromkeys(findings))
+
+
+def _refuse_idle(result: AuditResult, policy: Policy, chat: Any, *, seed: int, **asking: Any) -> None:
+    """Refuse options that nothing looks at; rewritten captions are checked by the models of the audit, too."""
+    if policy != "rewrite":
+        refuse_idle("only the policy rewrite asks a chat model", chat=chat, seed=seed, **asking)
+    elif result.provenance.get("models", {}).get("composition") is None:
+        refuse_idle_of_chat(chat, **asking)
 
 
 def _new_folder(out: Path) -> Path:

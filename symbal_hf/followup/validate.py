@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of
 from symbal_hf.followup.human_labels import (
@@ -56,7 +57,7 @@ def validate(
     vocabulary: str | Path | Mapping[str, Sequence[str]] | None = None,
     human: str | Path | None = None,
     human_template: str | Path | None = None,
-    human_rows: int = 100,
+    human_rows: int | None = None,
     chat: str | ChatModel | None = None,
     prompts: str | Path | None = None,
     concurrency: int = 32,
@@ -92,7 +93,7 @@ def validate(
             place of the audit's options.
         vocabulary: classes with synonyms, for names in captions and in objects; by default the audit's.
         human: table of a person's labels (`symbal_hf.followup.human_labels.read_labels`).
-        human_template: CSV to write for a person to fill in: `human_rows` of each finding, drawn with `seed`.
+        human_template: CSV to write for a person to fill in: `human_rows` (100) of each finding, drawn with `seed`.
         chat: the chat model of scorer "vision-language".
         prompts: folder whose NAME.jinja take the place of the packaged prompts.
         concurrency: questions in flight to one server.
@@ -117,6 +118,8 @@ def validate(
     False
     """
     _check_options(threshold, calibrate, human_template, human_rows)
+    if human_template is None and human is None:
+        refuse_idle("without human or human_template nothing is drawn", seed=seed)
     result = audited if isinstance(audited, AuditResult) else load_result(audited)
     if not result.findings and not result.asked:
         return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
@@ -129,6 +132,15 @@ def validate(
     look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **reading)
     labels = None if human is None else read_labels(human, errors=look.errors, ids=look.data.ids)
     detector, scorer = _chosen(look, detector, scorer)
+    _refuse_idle(
+        detector,
+        scorer,
+        chat,
+        {"threshold": threshold, "calibrate": calibrate},
+        batch_size=batch_size,
+        asking={"prompts": prompts, "concurrency": concurrency},
+        placing=running,
+    )
     chosen = load_detector(
         detector, vocabulary=look.vocabulary, batch_size=batch_size, store=shared["store"], **running
     )
@@ -141,7 +153,7 @@ def validate(
     references = judge_references(look, scorer, seen=shown, **asking)
     findings = _validated(look, feature, references.erroneous, labels, _boxes(look, seen, cut), seed)
     if human_template is not None:
-        write_template(human_template, _to_label(look, feature, human_rows, seed))
+        write_template(human_template, _to_label(look, feature, human_rows or 100, seed))
     provenance = _provenance(look, chosen, references, feature, len(seen.bad), result, cut, fitted, seed)
     provenance |= {"human": None if labels is None else labels.to_dict(str(human)), **references.provenance}
     judged_by = chosen.name if references.scorer == "detector" else references.scorer
@@ -150,17 +162,19 @@ def validate(
 
 
 def _check_options(
-    threshold: float | None, calibrate: Calibrate | None, human_template: str | Path | None, human_rows: int
+    threshold: float | None, calibrate: Calibrate | None, human_template: str | Path | None, human_rows: int | None
 ) -> None:
     """Raise `BadData` where an option makes no sense, before anything is read."""
     if threshold is not None and not 0 < threshold <= 1:
         raise BadData(f"threshold={threshold:g}; it must be in (0, 1].")
     if threshold is not None and calibrate is not None:
         raise BadData(f"threshold={threshold:g} and calibrate={calibrate!r} contradict each other; give one of them.")
-    if human_rows < 4:
+    if human_rows is not None and human_rows < 4:
         raise BadData(f"human_rows={human_rows} cannot be balanced; give at least 4.")
     if human_template is not None:
         refuse_existing(human_template)
+    else:
+        refuse_idle("without human_template no rows are written", human_rows=human_rows)
 
 
 def _chosen(look: Look, detector: Any, scorer: Any) -> tuple[Any, Any]:
@@ -224,6 +238,25 @@ def _provenance(
         "unknown_to_objects": _unknown(look, detector, references.scorer),
         "undecided": [_undecided(*columns) for columns in zip(feature.T, references.erroneous.T, strict=True)],
     }
+
+
+def _refuse_idle(
+    detector: Any, scorer: Any, chat: Any, cutting: Mapping[str, Any], *, batch_size: int | None,
+    asking: Mapping[str, Any], placing: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Refuse options that neither this detector nor this scorer looks at."""
+    kind, _, model = scorer.partition(":") if isinstance(scorer, str) else ("object", "", "")
+    named = scorer if kind in ("hf", "openai") or not isinstance(scorer, str) else model or None
+    asked = (named or chat) if kind not in ("objects", "detector", "audit") else None
+    if chat is not None and asked is not chat:
+        refuse_idle("the scorer asks no chat model, or names one", chat=chat)
+    if detector == "objects":
+        refuse_idle("objects are there or not, without a score", **cutting)
+    if isinstance(detector, str) and detector != "objects":
+        refuse_idle_of_chat(asked, **asking)
+    else:
+        refuse_idle("no detector of this process looks at images", batch_size=batch_size)
+        refuse_idle_of_chat(asked, **asking, **placing)
 
 
 def compare_rates(

@@ -6,13 +6,9 @@ import re
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.models.composition import preset_names
-
-if TYPE_CHECKING:
-    from symbal_hf.huggingface.pipelines import SymbalConfig
 
 _PASSWORD = re.compile(r"//[^/@#\s]*@")
 _KINDS = re.compile(r"^(?:(?:text-only|vision-language|embedding|hf|st|transformers|open_clip):)+")
@@ -37,14 +33,20 @@ def check_portable(parts: Mapping[str, str], *, folders: bool = True) -> None:
             raise BadData(f"{part}={spec!r} lies on this machine alone; push it to the Hub and name it there.")
 
 
-def composition_card(config: SymbalConfig) -> str:
-    """README.md of a composition: what it is made of, how it is used, and what its verdict means."""
+def composition_card(preset: str, parts: Mapping[str, str], options: Mapping[str, object]) -> str:
+    """README.md of a composition: what it is made of, how it is used, and what its verdict means.
+
+    Args:
+        preset: the one that it began as.
+        parts: part -> spec, those that are named.
+        options: the other options of an audit that it fixes.
+    """
     from jinja2 import Environment, StrictUndefined
 
     template = resources.files("hub_cards").joinpath("composition.md.jinja").read_text("utf-8")
-    preset = config.preset if config.preset in ("lite", *preset_names()) else None
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    return environment.from_string(template).render(parts=config.parts(), options=config.options(), preset=preset)
+    shown = preset if preset in ("lite", *preset_names()) else None
+    return environment.from_string(template).render(parts=parts, options=options, preset=shown)
 
 
 def _folder(spec: str) -> bool:

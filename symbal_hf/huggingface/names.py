@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from symbal_hf.data.benchmarks import NAME, built_folder
+
+# Modules of transformers, and those of ours that they must know once they are imported.
+REGISTERING = {
+    "transformers.models.auto.configuration_auto": "symbal_hf.huggingface.config",
+    "transformers.models.auto.modeling_auto": "symbal_hf.huggingface.model",
+    "transformers.pipelines": "symbal_hf.huggingface.pipelines",
+}
 
 
 def register_names() -> None:
@@ -17,14 +25,15 @@ def register_names() -> None:
 
     for module in ("datasets.load", "datasets.inspect"):
         wrapt.register_post_import_hook(_wrap_datasets, module)
-    wrapt.register_post_import_hook(_register_task, "transformers.pipelines")
+    for module, ours in REGISTERING.items():
+        wrapt.register_post_import_hook(partial(_register, ours), module)
 
 
-def _register_task(_: Any) -> None:
+def _register(ours: str, _: Any) -> None:
     try:
-        import_module("symbal_hf.huggingface.pipelines")  # registers itself, now or when it has come to its end
+        import_module(ours)  # registers itself, now or when it has come to its end
     except Exception as error:  # what goes wrong with our task must not keep anybody from transformers
-        warnings.warn(f"symbal_hf could not register its pipeline with transformers: {error!r}", stacklevel=2)
+        warnings.warn(f"symbal_hf could not register {ours} with transformers: {error!r}", stacklevel=2)
 
 
 def _wrap_datasets(module: Any) -> None:

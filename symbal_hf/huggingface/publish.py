@@ -1,11 +1,15 @@
-"""Writing to the Hub: names of repos, Spaces from packaged files, and one sentence for whatever goes wrong there."""
+"""Writing to the Hub: Spaces from packaged files, the metric, and one sentence for whatever goes wrong there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from symbal_hf.core.errors import BadData
+
+METRIC = "symbal_acc_at_k"
+METRIC_FILES = ("README.md", "app.py", "requirements.txt", f"{METRIC}.py", "tests.py")
 
 
 def is_repo(repo: str) -> bool:
@@ -90,3 +94,28 @@ def publish_space(
             repo_id=repo, repo_type="space", operations=operations, commit_message=message, create_pr=create_pr
         )
     return str(done.pr_url or done.commit_url)
+
+
+def publish_metric(
+    folder: Path, repo: str, *, create_pr: bool = False, private: bool = False, token: str | None = None
+) -> str:
+    """Make a Space hold the metric, its page and its card, from which `evaluate.load(repo)` fetches it.
+
+    Args:
+        folder: of the metric.
+        repo: namespace/symbal_acc_at_k; made where there is none. evaluate looks for a file called like the Space.
+        create_pr: and `private`, `token`: see `publish_space`.
+
+    Returns:
+        The address of the pull request, or of the commit.
+
+    Raises:
+        BadData: another name, or the Hub does not take it.
+    """
+    if not (is_repo(repo) and repo.endswith(f"/{METRIC}")):
+        raise BadData(f"{repo!r} is no name for the Space; evaluate finds the metric in NAMESPACE/{METRIC} only.")
+    files = {name: (folder / name).read_bytes() for name in METRIC_FILES}
+    files["README.md"] = files["README.md"].replace(f"YOUR_NAMESPACE/{METRIC}".encode(), repo.encode())
+    return publish_space(
+        repo, files, message=f"Publish the metric {METRIC}", create_pr=create_pr, private=private, token=token
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import refuse_idle_of_chat
 from symbal_hf.core.store import Store
 from symbal_hf.matching.judge import ChatJudge, ExactJudge, FunctionJudge
 from symbal_hf.matching.lite import LiteJudge
@@ -56,6 +57,14 @@ def load_judge(
     Raises:
         BadData: none of these.
     """
+    refuse_idle_of_chat(
+        None if judge in ("exact", "lite") else judge,
+        prompts=prompts,
+        concurrency=concurrency,
+        device=device,
+        dtype=dtype,
+        device_map=device_map,
+    )
     if judge == "exact":
         return ExactJudge()
     if judge == "lite":

@@ -39,7 +39,7 @@ PROMPTS = str(Path(symbal_hf.__file__).parent / "models" / "chat" / "prompts")
 )
 def test_what_nothing_reads_is_refused(options, why):
     name = next(reversed(options))
-    with pytest.raises((BadData, ValueError), match=f"{name}=.* would change nothing: .*{why}"):
+    with pytest.raises((BadData, ValueError), match=f"{name}=.* changes nothing: .*{why}"):
         symbal_hf.audit(ROWS, **options)
 
 

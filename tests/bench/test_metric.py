@@ -20,9 +20,11 @@ import symbal_hf
 from symbal_hf.bench.acc_at_k import acc_at_k
 from symbal_hf.bench.metrics.symbal_acc_at_k import app, tests
 from symbal_hf.core.errors import BadData
-from symbal_hf.huggingface.publish_metric import FILES, FOLDER, publish_metric
+from symbal_hf.huggingface.publish import METRIC_FILES as FILES
+from symbal_hf.huggingface.publish import publish_metric
 
 ROOT = Path(__file__).parents[2]
+FOLDER = Path(app.__file__).parent
 COMPUTE = """
 import json
 import evaluate
@@ -251,29 +253,29 @@ def test_what_is_published_is_loaded_by_evaluate_in_a_process_that_has_nothing(h
 def test_a_pull_request_leaves_the_space_as_it_was_and_makes_none(hub, space):
     theirs = hub.repos["space", "else/symbal_acc_at_k"] = Repo("space", "else/symbal_acc_at_k")
     before = theirs.at("main")
-    assert publish_metric("else/symbal_acc_at_k", create_pr=True).endswith("/discussions/1")
+    assert publish_metric(FOLDER, "else/symbal_acc_at_k", create_pr=True).endswith("/discussions/1")
     assert theirs.at("main") == before and "POST /api/repos/create" not in hub.requests
     assert set(hub.files("else/symbal_acc_at_k", "refs/pr/1", kind="space")) == set(FILES)
 
 
 def test_private_is_private_or_refused(hub, space):
-    publish_metric("lab/symbal_acc_at_k", private=True)
+    publish_metric(FOLDER, "lab/symbal_acc_at_k", private=True)
     assert hub.repos["space", "lab/symbal_acc_at_k"].private
     hub.repos["space", "open/symbal_acc_at_k"] = Repo("space", "open/symbal_acc_at_k")
     with pytest.raises(BadData, match="open/symbal_acc_at_k is public already"):
-        publish_metric("open/symbal_acc_at_k", private=True)
+        publish_metric(FOLDER, "open/symbal_acc_at_k", private=True)
 
 
 @pytest.mark.parametrize("repo", ["symbal_acc_at_k", "lab/acc", "a/b/symbal_acc_at_k", "lab /symbal_acc_at_k", ""])
 def test_a_space_that_evaluate_would_not_find_is_refused(repo):
     with pytest.raises(BadData, match="is no name for the Space; evaluate finds the metric in NAMESPACE/symbal_acc"):
-        publish_metric(repo)
+        publish_metric(FOLDER, repo)
 
 
 def test_what_the_hub_says_is_passed_on(hub, space):
     hub.deny = lambda request: "the quota is used up" if "/commit/" in request else None
     with pytest.raises(BadData, match="was not published: the quota is used up; check the connection and `hf auth"):
-        publish_metric("lab/symbal_acc_at_k")
+        publish_metric(FOLDER, "lab/symbal_acc_at_k")
 
 
 def test_the_wheel_holds_the_whole_space(tmp_path):

@@ -13,7 +13,7 @@ from metric_case import PREDICTIONS, TRUTH, exact, rows_of_settings
 from typer.testing import CliRunner
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.huggingface import publish_metric as publishing
+from symbal_hf.huggingface import publish as publishing
 
 
 def write(path: Path, rows: list[dict]) -> Path:
@@ -128,7 +128,7 @@ def test_what_is_undecided_is_said(tmp_path, monkeypatch):
 def test_the_command_publishes(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        publishing, "publish_metric", lambda repo, **options: seen.append((repo, options)) or "http://x"
+        publishing, "publish_metric", lambda folder, repo, **options: seen.append((repo, options)) or "http://x"
     )
     assert symbal("publish", "--repo", "lab/symbal_acc_at_k", "--create-pr") == "published to http://x\n"
     assert seen == [("lab/symbal_acc_at_k", {"create_pr": True, "private": False})]

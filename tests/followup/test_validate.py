@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import symbal_hf
 from symbal_hf.cli.app import app
-from symbal_hf.cli.validate import sentence
+from symbal_hf.cli.followup import sentence
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
 from symbal_hf.followup.human_labels import LABEL, TEMPLATE, rows_to_label

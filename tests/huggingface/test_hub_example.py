@@ -20,10 +20,11 @@ PUSH = """
 from pathlib import Path
 import symbal_hf
 from benchmark_builder.writing.publish import publish
-from symbal_hf.huggingface.publish_metric import publish_metric
+import symbal_hf.bench.metrics
+from symbal_hf.huggingface.publish import METRIC, publish_metric
 print(publish(Path(sys.argv[1]), "lab/symbalbench"))
 print(symbal_hf.pipeline(tau=0.65, top_k=3).push_to_hub("lab/my-auditor"))
-print(publish_metric("lab/symbal_acc_at_k"))
+print(publish_metric(Path(symbal_hf.bench.metrics.__file__).parent / METRIC, "lab/symbal_acc_at_k"))
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -20,11 +21,13 @@ import symbal_hf
 from benchmark_builder.bases.open_bases import scenes_base
 from benchmark_builder.planting.plant import Ground, Planted
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Chance, Gates, Parts, Summing, names_of
 from symbal_hf.core.store import Store
 from symbal_hf.huggingface.pipelines import LITE, SymbalConfig, SymbalModel, SymbalPipeline
 from symbal_hf.models.composition import preset_names
 
 TASK = "systematic-misalignment"
+OLD = Path(__file__).parents[1] / "assets" / "version_0_1"
 PAIR = ("bench", "car")
 
 
@@ -162,6 +165,42 @@ def test_what_ships_as_the_default_is_what_would_be_saved_today(tmp_path):
     assert AutoConfig.from_pretrained(LITE).options() == SymbalConfig().options()
 
 
+@pytest.mark.parametrize("trust", [True, False, None])
+@pytest.mark.parametrize(
+    ("name", "tau", "chat"), [("lite", 0.8, None), ("chat", 0.7, "hf:tests/assets/scene_mllm")]
+)  # fmt: skip
+def test_folders_of_version_0_1_load_with_or_without_trust_in_their_code(name, tau, chat, trust):
+    folder = OLD / f"composition_{name}"
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=trust)
+    model = AutoModel.from_pretrained(folder, trust_remote_code=trust)
+    made = pipeline(TASK, model=str(folder), trust_remote_code=trust)
+    assert type(config) is SymbalConfig and type(model) is SymbalModel and type(made) is SymbalPipeline
+    for one in (config, model.config, made.model.config):
+        assert (one.tau, one.chat, one.text_encoder, one.scorer) == (tau, chat, None, None)
+
+
+def test_a_saved_folder_names_public_names_alone_and_holds_no_copy_of_a_module(tmp_path):
+    SymbalModel(SymbalConfig(tau=0.5)).save_pretrained(tmp_path)
+    code = ast.parse((tmp_path / "pipelines.py").read_text())
+    taken = [node for node in ast.walk(code) if isinstance(node, ast.ImportFrom)]
+    assert [node.module for node in taken] == ["symbal_hf"]
+    assert {alias.name for alias in taken[0].names} <= set(symbal_hf.__all__)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "pipelines.py",
+    }
+
+
+def test_a_config_refuses_what_an_audit_refuses():
+    with pytest.raises(ValueError, match=r"tau=3; it must be in \[0, 1\]"):
+        SymbalConfig(tau=3)
+    with pytest.raises(ValueError, match="members=0; it must be >= 1"):
+        SymbalConfig(members=0)
+    assert set(names_of(Parts, Gates, Summing, Chance)) <= set(SymbalConfig().to_dict())
+
+
 ELSEWHERE = """
 import json, sys
 from transformers import pipeline
@@ -196,7 +235,10 @@ def test_a_process_without_us_must_trust_its_code_and_then_finds_the_same(audito
 @pytest.mark.parametrize(
     "imports",
     ["import symbal_hf, transformers", "import transformers, transformers.pipelines, symbal_hf",
-     "import symbal_hf, transformers; symbal_hf.pipeline", "import symbal_hf.huggingface.pipelines, transformers",
+     "import symbal_hf, transformers; symbal_hf.pipeline", "import symbal_hf.huggingface.config, transformers",
+     "import symbal_hf.huggingface.model, transformers",
+     "import symbal_hf; from transformers import AutoConfig; import transformers",
+     "import symbal_hf.huggingface.pipelines, transformers",
      "from transformers import AutoModel; import symbal_hf, transformers; symbal_hf.SymbalConfig"],
 )  # fmt: skip
 def test_the_task_is_known_whatever_is_imported_first(imports, tmp_path):
@@ -309,10 +351,10 @@ def test_what_lies_on_this_machine_alone_is_not_pushed(spec):
 
 @pytest.mark.parametrize(
     ("options", "reaches"),
-    [({}, {"device": "cpu", "device_map": None}),
+    [({}, {}),
      ({"device": "cpu", "dtype": "bfloat16"}, {"device": "cpu", "dtype": "bfloat16"}),
-     ({"device_map": "auto"}, {"device": "auto", "device_map": "auto"}),
-     ({"model_kwargs": {"device_map": "auto"}}, {"device": "auto", "device_map": "auto"})],
+     ({"device_map": "auto"}, {"device_map": "auto"}),
+     ({"model_kwargs": {"device_map": "auto"}}, {"device_map": "auto"})],
 )  # fmt: skip
 @pytest.mark.parametrize("make", [pipeline, lambda task, **options: symbal_hf.pipeline(**options)])
 def test_devices_and_numbers_reach_the_models_that_it_names(options, reaches, make, rows, monkeypatch):
@@ -324,6 +366,6 @@ def test_devices_and_numbers_reach_the_models_that_it_names(options, reaches, ma
         seen.update(given)
         return symbal_hf.audit(data)
 
-    monkeypatch.setattr("symbal_hf.huggingface.pipelines.audit", audit)
+    monkeypatch.setattr("symbal_hf.huggingface.model.audit", audit)
     make(TASK, **options)(rows)
-    assert {name: seen[name] for name in reaches} == reaches
+    assert {name: seen[name] for name in ("device", "dtype", "device_map") if name in seen} == reaches

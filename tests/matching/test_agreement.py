@@ -167,7 +167,7 @@ def test_the_command_compares_a_judge_with_the_labels(tmp_path):
 def test_the_command_says_where_kappa_is_undefined(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("answer,truth,same\nDog,dog,1\na cat,cat,1\n")
-    text = symbal("agreement", "exact", "labels", "--pairs", path, "--store", tmp_path / "s.sqlite")
+    text = symbal("agreement", "exact", "labels", "--pairs", path)
     assert "exact and labels on 2 pairs of pairs.csv" in text
     assert "agree on 100.0% of 2; kappa is undefined: both judges say 'same' of all 2 pairs" in text
     assert "they differ" not in text
@@ -201,7 +201,7 @@ def test_the_command_counts_what_a_model_did_not_say(tmp_path, monkeypatch):
 
 def test_the_command_answers_for_one_pair(tmp_path):
     store = ("--store", tmp_path / "s.sqlite")
-    assert symbal("ask", "exact", "The Dog", "dog", *store) == "same\n"
+    assert symbal("ask", "exact", "The Dog", "dog") == "same\n"
     assert symbal("ask", "lite", "enlarged heart", "cardiomegaly", *store) == "same\n"
     with pytest.raises(BadData, match="judge 'labels'; available are exact, lite"):
         symbal("ask", "labels", "cat", "dog", *store)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbal_hf.stats.differences import difference_interval, paired_interval
+from symbal_hf.stats.contingency import difference_interval, paired_interval
 
 COUNT = st.integers(0, 60)
 

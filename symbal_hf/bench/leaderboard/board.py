@@ -201,6 +201,8 @@ def submit(
     from symbal_hf.matching.load import load_judge
 
     check_repo(repo)
+    if dry_run and not create_pr:
+        raise BadData("create_pr=False changes nothing: with dry_run nothing is sent; leave it out.")
     if benchmark_id is None and isinstance(bench, str) and not Path(bench).is_dir():
         benchmark_id = bench
     if benchmark_id is None and not dry_run:

@@ -1,4 +1,4 @@
-"""`symbal submit` and `symbal leaderboard validate`: hand in the results of a run, and check what others hand in."""
+"""`symbal submit` and `symbal leaderboard`: hand in the results of a run, and check what others hand in."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Annotated
 
 import typer
 
+from symbal_hf.cli.options import BenchmarkOption, CreatePrOption, PrivateOption, RepoOption, like
 from symbal_hf.cli.screen import say
+from symbal_hf.core.options import Scoring
 
 leaderboard = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check submissions to the leaderboard.")
-
-BenchmarkOption = Annotated[str, typer.Option(help="Folder of the benchmark, or its Hub id.")]
-SPECS = "exact, lite, hf:MODEL[@revision] or openai:URL#MODEL"
+JUDGED_AGAIN = "Judges the names again, as `symbal submit` takes it. By default the one it names, if offline."
 
 
 def submit(
     results: Annotated[Path, typer.Argument(help="Folder of a finished `symbal bench run`.")],
     repo: Annotated[str, typer.Option(help="Model repo of the system: namespace/name.")],
     benchmark: BenchmarkOption,
-    judge: Annotated[str, typer.Option(help=f"Which names are right: {SPECS}.")] = "lite",
+    judge: Annotated[str, like(Scoring, "judge")] = "lite",
     name: Annotated[str | None, typer.Option(help="Of the system; the repo's by default.")] = None,
     url: Annotated[str | None, typer.Option(help="Where to read about the system.")] = None,
     benchmark_id: Annotated[
         str | None, typer.Option(help="Of the benchmark on the Hub, where --benchmark is a folder.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and send nothing.")] = False,
-    create_pr: Annotated[bool, typer.Option(help="Open a pull request instead of committing.")] = True,
+    create_pr: CreatePrOption = True,
 ) -> None:
     """Propose the results of a run to the repo of the system, where the Hub shows them."""
     from symbal_hf.bench.leaderboard.board import PLACEHOLDER
@@ -52,9 +52,7 @@ def submit(
 def validate(
     file: Annotated[Path, typer.Argument(help="JSON file of a submission.")],
     benchmark: BenchmarkOption,
-    judge: Annotated[
-        str | None, typer.Option(help=f"Judges the names again: {SPECS}. By default the one it names, if offline.")
-    ] = None,
+    judge: Annotated[str | None, like(Scoring, "judge", JUDGED_AGAIN)] = None,
 ) -> None:
     """Check a submission; what is refused is told in a sentence for each reason, with exit code 2."""
     from symbal_hf.bench.leaderboard.board import validate as run_validate
@@ -84,9 +82,9 @@ def _print(report: object) -> None:
 
 @leaderboard.command()
 def publish(
-    repo: Annotated[str, typer.Option(help="Space on the Hub: namespace/name, made where there is none.")],
-    create_pr: Annotated[bool, typer.Option("--create-pr", help="Propose the files as a pull request.")] = False,
-    private: Annotated[bool, typer.Option("--private", help="Make a new Space private.")] = False,
+    repo: RepoOption,
+    create_pr: CreatePrOption = False,
+    private: PrivateOption = False,
 ) -> None:
     """Put the leaderboard on the Hub, as a Space; what it reads is told by variables in its settings."""
     from importlib import resources

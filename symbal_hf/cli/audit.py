@@ -1,0 +1,138 @@
+"""`symbal audit` and `symbal demo`: from captions to findings, a table on the screen and a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from symbal_hf.cli.options import (
+    MethodOption,
+    PresetOption,
+    SourceArgument,
+    VocabularyOption,
+    like,
+    warn_left_out,
+    with_options,
+)
+from symbal_hf.cli.screen import progress, say, screen
+from symbal_hf.core.options import Asking, Chance, Gates, Parts, Placing, Processes, Reading, Summing, given
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from symbal_hf.data.table import AuditData
+    from symbal_hf.results.findings import AuditResult, Finding
+
+OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
+
+
+@with_options
+def audit(
+    source: SourceArgument,
+    *,
+    out: OutOption = Path("symbal-out"),
+    preset: PresetOption = "lite",
+    method: MethodOption = "association",
+    vocabulary: VocabularyOption = None,
+    pair: Annotated[
+        list[str] | None, typer.Option(help="'sink|toilet': a t and a v to measure whether or not found; repeatable.")
+    ] = None,
+    reading: Reading,
+    parts: Parts,
+    gates: Gates,
+    summing: Summing,
+    asking: Asking,
+    placing: Placing,
+    processes: Processes,
+    chance: Chance,
+) -> None:
+    """Audit captions: which error recurs, and what in the image goes with it."""
+    from symbal_hf.auditing.asked import read_pairs
+    from symbal_hf.auditing.engine import audit as run_audit
+    from symbal_hf.data.table import load_data
+
+    pairs = read_pairs(pair or [])
+    data = load_data(source, **given(reading, chance))
+    root = "" if data.images is None or data.images.root is None else f", images under {data.images.root}"
+    say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out{root}")
+    how: dict[str, Any] = {"limit": reading.limit, "sample": reading.sample, "on_bad_row": reading.on_bad_row}
+    result = run_audit(
+        data, preset=preset, method=method, vocabulary=vocabulary, pairs=pairs, progress=progress, **how,
+        **given(parts, gates, summing, asking, placing, processes, chance),
+    )  # fmt: skip
+    if reading.on_bad_row == "warn":
+        warn_left_out(result.skipped, "findings.json")
+    _finish(result, out, data)
+
+
+def demo(
+    out: OutOption = Path("symbal-demo"),
+    rows: Annotated[int, typer.Option(min=1, help="How many scenes to draw.")] = 600,
+    seed: Annotated[int, like(Chance, "seed")] = 7,
+) -> None:
+    """Draw scenes, plant an error into their captions, and let an audit that does not know it find it."""
+    from benchmark_builder.demo import plant_demo
+    from symbal_hf.auditing.engine import audit as run_audit
+    from symbal_hf.data.table import load_data
+
+    folder, truth = plant_demo(out / "scenes", rows=rows, seed=seed)
+    say(
+        f"drew {rows} scenes under {folder} and planted one error: captions speak of a {truth.textual_error} "
+        f"where there is none, mostly with a {truth.visual_feature} in view (Cramér's V {truth.strength:.2f})"
+    )
+    data = load_data(folder / "captions.jsonl")
+    result = run_audit(data, seed=seed, progress=progress)
+    _finish(result, out, data)
+
+
+def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
+    from symbal_hf.data.pixels import thumbnails_of
+    from symbal_hf.report.folder import with_map
+    from symbal_hf.report.page import write_report
+
+    result, no_map = with_map(result, data, progress=progress)
+    if no_map is not None:
+        say(f"no map of facts: {no_map}")
+    paths = result.write(out)
+    paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnails_of(data))
+    _table(result)
+    say("wrote " + ", ".join(str(p) for p in paths.values()))
+
+
+def _table(result: AuditResult) -> None:
+    console = screen()
+    if not result.findings:
+        console.print(
+            f"[bold]Nothing systematic was found[/bold] in {result.counts['rows']:,} rows: {result.why_none}."
+        )
+    else:
+        console.print(_findings(f"Systematic misalignments in {result.counts['rows']:,} captions", result.findings))
+    if result.asked:
+        console.print(_findings("Pairs that were asked for", result.asked))
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title)
+    for name in (
+        "captions wrongly say",
+        "when the image shows",
+        "error rate with / without",
+        "times as often",
+        "V",
+        "p",
+    ):
+        table.add_column(name, justify="left" if name.startswith(("captions", "when")) else "right")
+    for f in findings:
+        times = f"{f.risk_ratio:.1f} ({f.risk_ratio_low:.1f}-{f.risk_ratio_high:.1f})"
+        table.add_row(
+            f.textual_error, f.visual_feature, f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
+            times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown", f"{f.cramers_v:.2f}",
+            f"{f.p_value_corrected:.1e}",
+        )  # fmt: skip
+    return table

@@ -1,0 +1,382 @@
+"""Every option of every command changes something or is refused; none is taken and ignored."""
+
+from __future__ import annotations
+
+import csv
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from chat_fakes import FakeServer, picture
+from option_cases import Changes, Refused, changes, check, commands, done, refused
+from repair_case import rows as repair_rows
+
+import symbal_hf
+
+# What is not shown yet, with the reason; it may only shrink.
+AUDIT_S_OWN = (
+    "members", "prompts", "concurrency", "device", "dtype", "device_map", "devices", "num_nodes"
+)  # fmt: skip
+NOT_YET_SHOWN = {
+    "audit": set(AUDIT_S_OWN),
+    "demo": {"out", "rows", "seed"},
+    "caption": {"device", "dtype", "device_map", "batch_size", "source_format", "allow_download"},
+    "validate": {"image_column", "image_root", "allow_download"},
+    "repair": {"image_root"},
+    "report": {"image_root"},
+    "bench plant": {"image_root"},
+    "bench build": {"source"},
+    "bench stats": {"folder", "out"},
+    "bench publish": {"folder", "create_pr", "private", "revision", "message"},
+    "bench run": {"rank", "world", "members", "seed"},
+    "bench report": {"benchmark", "out", "k", "missing", "judge", "resamples", "store"},
+    "judge agreement": {"prompts"},
+    "submit": {"name", "url", "benchmark_id", "dry_run"},
+    "leaderboard validate": {"judge"},
+    "leaderboard publish": {"create_pr", "private"},
+    "metric publish": {"create_pr", "private"},
+}
+OLD = Path(__file__).parents[1] / "assets" / "version_0_1" / "benchmark"
+
+
+class Ground:
+    """Files that the cases are about."""
+
+    def __init__(self, top: Path, server: FakeServer) -> None:
+        self.top, self.server, self.chat = top, server.url, f"openai:{server.url}#m"
+        rows = repair_rows()
+        self.rows = self.table("rows.jsonl", rows)
+        self.fewer = self.table("fewer.jsonl", rows[:120])
+        self.plain = self.table("plain.jsonl", [{"id": r["id"], "caption": r["caption"]} for r in rows])
+        self.objects = self.table("objects.jsonl", [{"id": r["id"], "objects": r["objects"]} for r in rows])
+        self.bad = self.table("bad.jsonl", [*rows, {"id": "x", "caption": None, "objects": []}])
+        self.links = self.table("links.jsonl", [{**r, "image": "http://127.0.0.1:9/a.png"} for r in rows])
+        self.seen = self.table("seen.jsonl", [{**r, "image": f"{i % 4}.png"} for i, r in enumerate(rows)])
+        for n in range(4):
+            for folder in (top, top / "photos", top / "elsewhere"):
+                folder.mkdir(exist_ok=True)
+                (folder / f"{n}.png").write_bytes(picture("PNG", n))
+        self.nowhere = top / "nowhere.jsonl"
+        self.words = top / "words.txt"
+        self.words.write_text("sink\ntoilet\ndog\n")
+        symbal_hf.audit(self.rows).write(top / "audit")
+        symbal_hf.audit(self.fewer).write(top / "fewer")
+        self.audit = top / "audit"
+        self.names = self.table("names.jsonl", [{"id": n, "textual_error": ["sink"], "visual_feature": ["cat", "dog"]}
+                                                for n in range(23)])  # fmt: skip
+        self.truth = self.table("truth.jsonl", [{"id": n, "textual_error": "sink" if n % 3 else "tap",
+                                                 "visual_feature": "dog" if n % 5 else "cat"}
+                                                for n in range(23)])  # fmt: skip
+        self.pairs = top / "pairs.csv"
+        pairs = [(f"{'dog' if n % 2 else 'cat'} {n}", f"dog {n}", int(n % 3 > 0)) for n in range(23)]
+        with self.pairs.open("w") as file:
+            csv.writer(file).writerows([("answer", "truth", "same"), *pairs])
+        self.ask = top / "prompts"
+        self.ask.mkdir()
+        packaged = resources.files("symbal_hf.models.chat").joinpath("prompts/same_thing.jinja")
+        (self.ask / "same_thing.jinja").write_text(packaged.read_text("utf-8"))
+
+    def table(self, name: str, rows: list[dict]) -> Path:
+        (self.top / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return self.top / name
+
+
+Cases = dict[str, Changes | Refused]
+NONE = "nothing-of-that-name"
+
+
+def audit(g: Ground) -> tuple[list, Cases]:
+    out = ("--out", "OUT")
+    return [g.rows, *out], {
+        "source": changes(base=[g.fewer, *out]), "out": changes("--out", "OUT/inner"),
+        "preset": refused("no preset", "--preset", NONE), "method": changes("--method", "paper"),
+        "vocabulary": changes("--vocabulary", g.words), "pair": changes("--pair", "dog|toilet"),
+        "image_column": refused(NONE, "--image-column", NONE), "caption_column": changes("--caption-column", "note"),
+        "reference_column": refused(NONE, "--reference-column", NONE),
+        "objects_column": refused(NONE, "--objects-column", NONE),
+        "image_root": changes("--image-root", g.top / "elsewhere", base=[g.seen, *out]),
+        "join": changes("--join", g.objects, base=[g.plain, *out]),
+        "source_format": refused("", "--source-format", "coco"),
+        "allow_download": changes("--allow-download", base=[g.links, *out]),
+        "limit": changes("--limit", 150), "sample": changes("--sample", 150),
+        "on_bad_row": changes("--on-bad-row", "error", base=[g.bad, *out]),
+        "scorer": refused("reference", "--scorer", "reference"), "scorer_1": refused(NONE, "--scorer-1", NONE),
+        "captioner": refused("", "--captioner", NONE), "chat": refused("", "--chat", NONE),
+        **{part: refused("", f"--{part.replace('_', '-')}", NONE) for part in (
+            "scorer_2", "summarizer", "summarizer_1", "summarizer_2", "text_encoder", "image_encoder")},
+        "top_k": changes("--top-k", 3), "tau": changes("--tau", 0.99), "alpha": changes("--alpha", 0.5),
+        "min_rate": changes("--min-rate", 0.5), "seed": changes("--seed", 4),
+    }  # fmt: skip
+
+
+def caption(g: Ground) -> tuple[list, Cases]:
+    base = [g.top / "photos", "--model", g.chat, "--out", "OUT/c.jsonl"]
+    table = [g.seen, *base[1:]]
+    server = "a model at a server runs there"
+    return base, {
+        "images": changes(base=[g.top / "elsewhere", *base[1:]]), "model": refused(NONE, "--model", NONE),
+        "out": changes("--out", "OUT/d.jsonl"), "prompt": changes("--prompt", "What is it?"),
+        "prompts": refused("describe_image.jinja", "--prompts", g.ask), "max_tokens": changes("--max-tokens", 9),
+        "temperature": changes("--temperature", 0.5), "seed": refused("nothing is drawn", "--seed", 3),
+        "concurrency": refused("concurrency=0", "--concurrency", 0),
+        "image_column": refused(NONE, "--image-column", NONE, base=table),
+        "image_root": refused("", "--image-root", g.top / "nowhere", base=table),
+        "limit": changes("--limit", 2), "sample": changes("--sample", 2),
+        "on_bad_row": refused("neither", "--on-bad-row", "neither"),
+        "batch_size": refused(server, "--batch-size", 3), "device": refused(server, "--device", "cpu"),
+        "dtype": refused(server, "--dtype", "float32"), "device_map": refused(server, "--device-map", "auto"),
+    }  # fmt: skip
+
+
+def validate(g: Ground) -> tuple[list, Cases]:
+    base = [g.audit]
+    none, looks = "no chat model is asked", "no detector"
+    return base, {
+        "folder": changes(base=[g.top / "fewer"]), "detector": refused(NONE, "--detector", NONE),
+        "scorer": changes("--scorer", "audit"), "threshold": refused("without a score", "--threshold", 0.5),
+        "calibrate": refused("without a score", "--calibrate", "objects"),
+        "vocabulary": refused("nowhere.txt", "--vocabulary", g.top / "nowhere.txt"),
+        "human_template": changes("--human-template", "OUT/labels.csv"),
+        "human_rows": refused("without human_template", "--human-rows", 8),
+        "batch_size": refused(looks, "--batch-size", 3), "join": refused("", "--join", g.nowhere),
+        "human": refused("", "--human", g.top / "nowhere.csv"),
+        "chat": refused("asks no chat model", "--chat", g.chat), "source": refused("", "--source", g.fewer),
+        "objects_column": refused(NONE, "--objects-column", NONE), "prompts": refused(none, "--prompts", g.ask),
+        "concurrency": refused(none, "--concurrency", 3), "device": refused(none, "--device", "cpu"),
+        "dtype": refused(none, "--dtype", "float32"), "device_map": refused(none, "--device-map", "auto"),
+        "seed": refused("nothing is drawn", "--seed", 3),
+    }  # fmt: skip
+
+
+def compare(g: Ground) -> tuple[list, Cases]:
+    base = [g.audit, g.top / "fewer", "--out", "OUT/c", "--no-measure", "--match", "exact"]
+    return base, {
+        "a": changes(base=[g.top / "fewer", *base[1:]]), "b": changes(base=[g.audit, g.audit, *base[2:]]),
+        "out": changes("--out", "OUT/d"), "source_a": refused("without measure", "--source-a", g.rows),
+        "source_b": refused("without measure", "--source-b", g.rows),
+        "match": refused(NONE, "--match", NONE), "measure": changes("--measure"),
+    }  # fmt: skip
+
+
+def repair(g: Ground) -> tuple[list, Cases]:
+    base = [g.audit, "--policy", "flag", "--out", "OUT/r"]
+    idle = "only the policy rewrite asks a chat model"
+    return base, {
+        "audit": changes(base=[g.top / "fewer", *base[1:]]), "policy": changes("--policy", "drop-row"),
+        "out": changes("--out", "OUT/s"), "findings": refused("no finding 9", "--findings", 9),
+        "vocabulary": changes("--vocabulary", g.words), "output_format": changes("--output-format", "csv"),
+        "chat": refused(idle, "--chat", g.chat), "source": refused("", "--source", g.fewer),
+        "join": refused("", "--join", g.nowhere),
+        "prompts": refused(idle, "--prompts", g.ask), "concurrency": refused(idle, "--concurrency", 3),
+        "device": refused(idle, "--device", "cpu"), "dtype": refused(idle, "--dtype", "float32"),
+        "device_map": refused(idle, "--device-map", "auto"), "seed": refused(idle, "--seed", 3),
+    }  # fmt: skip
+
+
+def report(g: Ground) -> tuple[list, Cases]:
+    return [g.audit], {
+        "folder": changes(base=[g.top / "fewer"]),
+        "title": changes("--title", "Another heading", base=[("copy", g.audit)]),
+        "source": refused("", "--source", g.fewer), "join": refused("", "--join", g.nowhere),
+    }  # fmt: skip
+
+
+def estimate(g: Ground) -> tuple[list, Cases]:
+    base = [g.rows, "--preset", "small"]
+    return base, {
+        "source": changes(base=[g.fewer, *base[1:]]), "preset": changes("--preset", "paper-natural"),
+        "method": changes("--method", "paper"), "limit": changes("--limit", 9),
+        "image_tokens": changes("--image-tokens", 9), "tflops": changes("--tflops", 9),
+        "text_encoder": changes("--text-encoder", "lite", "--method", "paper"),
+        "image_encoder": refused("", "--image-encoder", "lite", "--image-encoder"),
+        "scorer_1": refused(NONE, "--scorer-1", NONE), "scorer_2": refused(NONE, "--scorer-2", NONE),
+        "summarizer_1": refused(NONE, "--summarizer-1", NONE), "summarizer_2": refused(NONE, "--summarizer-2", NONE),
+        "captioner": refused(NONE, "--captioner", NONE), "chat": changes("--chat", "hf:other/model"),
+    }  # fmt: skip
+
+
+def serve_command(g: Ground) -> tuple[list, Cases]:
+    return ["--preset", "paper-natural"], {
+        "preset": changes("--preset", "lite"), "port": changes("--port", 9000),
+    }  # fmt: skip
+
+
+def plant(g: Ground) -> tuple[list, Cases]:
+    names = ["--textual-error", "sink", "--visual-feature", "dog"]
+    base = [g.rows, "--out", "OUT/p.jsonl", *names, "--strength", 0.3]
+    return base, {
+        "source": changes(base=[g.fewer, *base[1:]]), "out": changes("--out", "OUT/q.jsonl"),
+        "textual_error": changes("--textual-error", "toilet"), "visual_feature": changes("--visual-feature", "toilet"),
+        "strength": changes("--strength", 0.2), "vocabulary": changes("--vocabulary", g.words),
+        "caption_column": changes("--caption-column", "note"),
+        "objects_column": refused(NONE, "--objects-column", NONE),
+        "join": changes("--join", g.objects, base=[g.plain, *base[1:]]), "seed": changes("--seed", 3),
+    }  # fmt: skip
+
+
+def build(g: Ground) -> tuple[list, Cases]:
+    base = ["--base", "scenes", "--rows", 60, "--size", 64, "--pairs", g.top / "wanted.csv", "--strengths", "0.5",
+            "--out", "OUT/b", "--min-images", 2]  # fmt: skip
+    (g.top / "wanted.csv").write_text("textual_error,visual_feature\ndog,car\n")
+    takes = "the base scenes takes no"
+    of_others = {"name": "x", "vocabulary": g.words,
+                 "min_area": 0.1, "small_objects": "ignored", "licence": "x", "reports": g.top, "radgraph": g.rows,
+                 "annotations": g.rows, "join": g.objects, "caption_column": "x", "reference_column": "x",
+                 "objects_column": "x", "image_column": "x", "image_root": g.top}  # fmt: skip
+    return base, {
+        "base": refused("your own copy", "--base", "custom", base=["--out", "OUT/b"]),
+        "sampling": refused("the pairs are given", "--sampling", "random"),
+        "pairs": refused("", "--pairs", g.top / "nowhere.csv"), "strengths": refused("strengths=", "--strengths", "x"),
+        "min_images": refused("", "--min-images", "x"), "rows": changes("--rows", 61), "size": changes("--size", 80),
+        "seed": changes("--seed", 3), "out": changes("--out", "OUT/c"), "images": changes("--no-images"),
+        "statistics": refused("the pairs are given", "--statistics", g.rows),
+        **{name: refused(takes, f"--{name.replace('_', '-')}", value) for name, value in of_others.items()},
+    }  # fmt: skip
+
+
+def bench_run(g: Ground) -> tuple[list, Cases]:
+    base = [OLD, "--out", "OUT", "--limit", 1]
+    idle = "asks no chat model"
+    return base, {
+        "benchmark": refused("", base=[g.top / "nowhere", *base[1:]]), "out": changes("--out", "OUT/inner"),
+        "method": changes("--method", "most-frequent"), "where": refused("where", "--where", NONE),
+        "limit": changes("--limit", 2), "preset": refused("no preset", "--preset", NONE),
+        "context_tokens": refused("context_tokens=9", "--context-tokens", 9),
+        "revision": refused("folder of this machine", "--revision", "main"),
+        "prompts": refused("", "--prompts", g.top / "nowhere"), "concurrency": refused(idle, "--concurrency", 3),
+        "device": refused(idle, "--device", "cpu"), "dtype": refused(idle, "--dtype", "float32"),
+        "device_map": refused(idle, "--device-map", "auto"),
+        **{part: refused("", f"--{part.replace('_', '-')}", NONE) for part in (
+            "text_encoder", "image_encoder", "scorer", "scorer_1", "scorer_2", "summarizer", "summarizer_1",
+            "summarizer_2", "captioner", "chat")},
+    }  # fmt: skip
+
+
+def bench_report(g: Ground) -> tuple[list, Cases]:
+    base = [g.top / "nowhere"]
+    return base, {
+        "seed": refused("without resamples", "--seed", 3, "--resamples", 0),
+        "revision": refused("", "--revision", "main"), "results": refused("", base=[g.top / "fewer"]),
+    }  # fmt: skip
+
+
+def cache(g: Ground) -> tuple[list, Cases]:
+    return [], {"store": changes("--store", g.top / "nowhere.sqlite")}
+
+
+def prune(g: Ground) -> tuple[list, Cases]:
+    base = ["--older-than", 1, "--dry-run"]
+    return base, {
+        "store": changes("--store", g.top / "nowhere.sqlite"), "older_than": refused("", "--older-than", -1),
+        "keep_newest_mb": refused("", "--keep-newest-mb", -1), "dry_run": changes(base=["--older-than", 1]),
+    }  # fmt: skip
+
+
+def ask(g: Ground) -> tuple[list, Cases]:
+    base, idle = ["exact", "dog", "Dog"], "no chat model is asked"
+    return base, {
+        "spec": refused(NONE, base=[NONE, "dog", "Dog"]), "answer": changes(base=["exact", "cat", "Dog"]),
+        "truth": changes(base=["exact", "dog", "cat"]), "store": refused("keeps nothing", "--store", g.top / "s"),
+        "prompts": refused(idle, "--prompts", g.ask), "concurrency": refused(idle, "--concurrency", 3),
+        "device": refused(idle, "--device", "cpu"), "dtype": refused(idle, "--dtype", "float32"),
+    }  # fmt: skip
+
+
+def agreement(g: Ground) -> tuple[list, Cases]:
+    base, idle = ["exact", "labels", "--pairs", g.pairs], "no chat model is asked"
+    return base, {
+        "one": refused(NONE, base=[NONE, *base[1:]]), "other": refused(NONE, base=["exact", NONE]),
+        "pairs": changes(base=base[:2]), "store": refused("keeps nothing", "--store", g.top / "s"),
+        "out": changes("--out", "OUT/a.json"), "concurrency": refused(idle, "--concurrency", 3),
+        "device": refused(idle, "--device", "cpu"), "dtype": refused(idle, "--dtype", "float32"),
+        "seed": changes("--seed", 3),
+    }  # fmt: skip
+
+
+def compute(g: Ground) -> tuple[list, Cases]:
+    base = [g.names, g.truth, "--judge", "exact", "--out", "OUT/s.json"]
+    return base, {
+        "predictions": refused("", base=[g.nowhere, *base[1:]]),
+        "references": refused("", base=[g.names, g.nowhere]), "k": changes("--k", 2),
+        "out": changes("--out", "OUT/t.json"), "store": refused("keeps nothing", "--store", g.top / "s"),
+        "judge": refused(NONE, "--judge", NONE), "resamples": changes("--resamples", 5),
+        "seed": changes("--seed", 3, base=[*base, "--resamples", 9]),
+    }  # fmt: skip
+
+
+def metric_publish(g: Ground) -> tuple[list, Cases]:
+    return [], {"repo": refused("is no name for the Space", "--repo", "lab/other")}
+
+
+def bench_publish(g: Ground) -> tuple[list, Cases]:
+    return [], {"repo": refused("is no Hub repo", g.audit, "--repo", "no name")}
+
+
+def submit(g: Ground) -> tuple[list, Cases]:
+    base = [g.audit, "--repo", "lab/system", "--benchmark", OLD, "--benchmark-id", "lab/bench"]
+    return base, {
+        "results": refused("", base=[g.top / "nowhere", *base[1:]]),
+        "repo": refused("is no Hub repo", "--repo", "no name"),
+        "benchmark": refused("", "--benchmark", g.audit), "judge": refused(NONE, "--judge", NONE),
+        "create_pr": refused("with dry_run nothing is sent", "--no-create-pr", "--dry-run"),
+    }  # fmt: skip
+
+
+def leaderboard_validate(g: Ground) -> tuple[list, Cases]:
+    base = [g.rows, "--benchmark", OLD]
+    return base, {
+        "file": refused("", base=[g.top / "nowhere.json", *base[1:]]),
+        "benchmark": refused("", "--benchmark", g.audit),
+    }  # fmt: skip
+
+
+def leaderboard_publish(g: Ground) -> tuple[list, Cases]:
+    return [], {"repo": refused("is no Hub repo", "--repo", "no name")}
+
+
+TABLE = {
+    "audit": audit, "caption": caption, "validate": validate, "compare": compare, "repair": repair, "report": report,
+    "estimate": estimate, "serve-command": serve_command, "bench plant": plant, "bench build": build,
+    "bench run": bench_run, "bench report": bench_report, "cache info": cache, "cache prune": prune,
+    "judge ask": ask, "judge agreement": agreement, "metric compute": compute, "metric publish": metric_publish,
+    "bench publish": bench_publish, "submit": submit, "leaderboard validate": leaderboard_validate,
+    "leaderboard publish": leaderboard_publish,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    with FakeServer() as server:
+        yield Ground(tmp_path_factory.mktemp("ground"), server)
+
+
+def listed() -> list[tuple[str, str]]:
+    return [(command, name) for command, names in commands().items() for name in names]
+
+
+@pytest.mark.parametrize(("command", "name"), listed(), ids=lambda one: one.replace(" ", "-"))
+def test_an_option_changes_something_or_is_refused(command, name, ground, tmp_path, monkeypatch):
+    monkeypatch.setattr("symbal_hf.report.folder.with_map", lambda result, data, **options: (result, None))
+    if name in NOT_YET_SHOWN.get(command, ()):
+        pytest.skip("not shown yet")
+    base, cases = TABLE[command](ground) if command in TABLE else ([], {})
+    assert name in cases, f"symbal {command} has an option {name} that nothing is said of"
+    case = cases[name]
+    if isinstance(case, Changes) and not case.value:
+        assert case.base is not None
+        assert done(command, base, tmp_path / "usual") != done(command, case.base, tmp_path / "changed")
+    else:
+        check(command, case, base, tmp_path)
+
+
+@pytest.mark.parametrize("command", sorted(TABLE))
+def test_the_same_command_says_and_writes_the_same_again(command, ground, tmp_path, monkeypatch):
+    monkeypatch.setattr("symbal_hf.report.folder.with_map", lambda result, data, **options: (result, None))
+    base, _ = TABLE[command](ground)
+    assert done(command, base, tmp_path / "once") == done(command, base, tmp_path / "again")
+
+
+def test_what_is_not_shown_yet_is_there():
+    there = commands()
+    assert all(names <= set(there[command]) for command, names in NOT_YET_SHOWN.items())
