@@ -133,7 +133,7 @@ def validate(
     if scorer == "auto":
         scorer = "objects" if look.known_to_objects(ts) else "detector"
     _refuse_idle(
-        detector, scorer, chat, {"threshold": threshold, "calibrate": calibrate}, batch_size=batch_size,
+        detector, scorer, chat, threshold=threshold, batch_size=batch_size,
         asking={"prompts": prompts, "concurrency": concurrency},
         placing={"device": device, "dtype": dtype, "device_map": device_map},
     )  # fmt: skip
@@ -180,7 +180,7 @@ def validate(
 
 
 def _refuse_idle(
-    detector: Any, scorer: Any, chat: Any, cutting: Mapping[str, Any], *, batch_size: int | None,
+    detector: Any, scorer: Any, chat: Any, *, threshold: float | None, batch_size: int | None,
     asking: Mapping[str, Any], placing: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Refuse options that neither this detector nor this scorer looks at."""
@@ -190,7 +190,7 @@ def _refuse_idle(
     if chat is not None and asked is not chat:
         refuse_idle("the scorer asks no chat model, or names one", chat=chat)
     if detector == "objects":
-        refuse_idle("objects are there or not, without a score", **cutting)
+        refuse_idle("objects are there or not, without a score", threshold=threshold)
     if isinstance(detector, str) and detector != "objects":
         refuse_idle_of_chat(asked, **asking)
     else:
