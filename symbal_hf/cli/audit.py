@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,7 +59,7 @@ def audit(
     data = load_data(source, **given(reading, chance))
     root = "" if data.images is None or data.images.root is None else f", images under {data.images.root}"
     say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out{root}")
-    how = {"limit": reading.limit, "sample": reading.sample, "on_bad_row": reading.on_bad_row}
+    how: dict[str, Any] = {"limit": reading.limit, "sample": reading.sample, "on_bad_row": reading.on_bad_row}
     result = run_audit(
         data, preset=preset, method=method, vocabulary=vocabulary, pairs=pairs, progress=progress, **how,
         **given(parts, gates, summing, asking, placing, processes, chance),

@@ -57,8 +57,8 @@ class SymbalConfig(_Options):
         # file in folders of older versions names modules that have moved since.
         for told in ("auto_map", "custom_pipelines"):
             others.pop(told, None)
-        if self.scorer == "auto":
-            self.scorer = None  # what older versions wrote where no scorer was named
+        if getattr(self, "scorer", None) == "auto":
+            vars(self)["scorer"] = None  # what older versions wrote where no scorer was named
         super().__post_init__(**others)
         take({name: getattr(self, name) for name in names_of(*GROUPS)}, *GROUPS)
 

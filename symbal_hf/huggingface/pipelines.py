@@ -119,7 +119,7 @@ class SymbalPipeline(Pipeline):
             BadData: an option that is no plain value, such as a function, which no other process could find again.
         """
         given = {**self._preprocess_params, **self._forward_params}
-        config = self.model.config
+        config: Any = self.model.config
         scorer, parts = both_stages(given.pop("scorer", config.scorer or "auto"), given.pop("summarizer", None), given)
         specs = {name: spec for name, spec in named(parts)[0].items() if spec is not None}
         plain = {name: given[name] for name in OTHERS if name in given}
