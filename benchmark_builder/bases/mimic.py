@@ -63,10 +63,8 @@ def mimic_base(
     test = split["test"]
     frontal = [image for image in test if view.get(image.dicom) in FRONTAL]
     studies = {image.study: image for image in frontal}
-    parsed: dict[str, Report] = {}
-    for study, image in shown(studies.items(), "test reports", len(studies)):
-        if (report := _report(report_files, image)) is not None:
-            parsed[study] = report
+    found = ((s, _report(report_files, image)) for s, image in shown(studies.items(), "test reports", len(studies)))
+    parsed = {study: report for study, report in found if report is not None}
     if studies and not parsed:
         raise BadData(
             f"{report_files} has no report of the test split, such as {_report_path(report_files, frontal[0])}; unpack "

@@ -110,7 +110,7 @@ def store_of(path: Path | None, *judges: str) -> Store | None:
     """
     from symbal_hf.core.store import Store
 
-    if set(judges) <= {"exact", "labels"}:
+    if "exact" in judges and set(judges) <= {"exact", "labels"}:
         refuse_idle(f"the judge {judges[0]} keeps nothing", store=path)
     return None if path is None else Store(path)
 

@@ -101,10 +101,8 @@ def repair(
     """
     result = result if isinstance(result, AuditResult) else load_result(result)
     chosen = _chosen(result, policy, output_format, findings, chat)
-    _refuse_idle(
-        result, policy, chat, seed=seed, prompts=prompts, concurrency=concurrency, device=device, dtype=dtype,
-        device_map=device_map,
-    )  # fmt: skip
+    running = {"concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map}
+    _refuse_idle(result, policy, chat, seed=seed, prompts=prompts, **running)
     out = _new_folder(Path(out))
     data, where = _audited_rows(result, out, source, image_root, join)
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
@@ -116,7 +114,6 @@ def repair(
     rewrites, provenance = dict[int, Rewrite](), dict[str, Any]()
     if policy == "rewrite" and wrong:
         assert chat is not None
-        running = {"concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map}
         rewrites, provenance = _rewrites(
             result, data, wrong, captions, chosen, words, chat, prompts, running, seed, store, progress
         )

@@ -117,9 +117,7 @@ def validate(
     >>> validation.independent  # the audit itself judged by the objects
     False
     """
-    _check_options(threshold, calibrate, human_template, human_rows)
-    if human_template is None and human is None:
-        refuse_idle("without human or human_template nothing is drawn", seed=seed)
+    _check_options(threshold, calibrate, human, human_template, human_rows, seed)
     result = audited if isinstance(audited, AuditResult) else load_result(audited)
     if not result.findings and not result.asked:
         return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
@@ -132,22 +130,13 @@ def validate(
     look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **reading)
     labels = None if human is None else read_labels(human, errors=look.errors, ids=look.data.ids)
     detector, scorer = _chosen(look, detector, scorer)
-    _refuse_idle(
-        detector,
-        scorer,
-        chat,
-        {"threshold": threshold, "calibrate": calibrate},
-        batch_size=batch_size,
-        asking={"prompts": prompts, "concurrency": concurrency},
-        placing=running,
-    )
-    chosen = load_detector(
-        detector, vocabulary=look.vocabulary, batch_size=batch_size, store=shared["store"], **running
-    )
+    questions = {"prompts": prompts, "concurrency": concurrency}
+    _refuse_idle(detector, scorer, chat, threshold, batch_size, questions, running)
+    own = {"vocabulary": look.vocabulary, "batch_size": batch_size, "store": shared["store"]}
+    chosen = load_detector(detector, **own, **running)
     seen, seen_errors = _detected(chosen, look, with_errors=scorer == "detector", progress=progress)
-    cut, fitted = (chosen.threshold if threshold is None else threshold), None
-    if calibrate is not None:
-        cut, fitted = _calibrated(look, chosen, seen)
+    cut = chosen.threshold if threshold is None else threshold
+    cut, fitted = (cut, None) if calibrate is None else _calibrated(look, chosen, seen)
     feature = _at_least(seen.scores, cut)
     shown = None if seen_errors is None else _at_least(seen_errors, cut)
     references = judge_references(look, scorer, seen=shown, **asking)
@@ -157,12 +146,17 @@ def validate(
     provenance = _provenance(look, chosen, references, feature, len(seen.bad), result, cut, fitted, seed)
     provenance |= {"human": None if labels is None else labels.to_dict(str(human)), **references.provenance}
     judged_by = chosen.name if references.scorer == "detector" else references.scorer
-    is_independent = independent(result.provenance, chosen.name, judged_by)
-    return Validation(chosen.name, references.scorer, is_independent, findings, provenance)
+    alone = independent(result.provenance, chosen.name, judged_by)
+    return Validation(chosen.name, references.scorer, alone, findings, provenance)
 
 
 def _check_options(
-    threshold: float | None, calibrate: Calibrate | None, human_template: str | Path | None, human_rows: int | None
+    threshold: float | None,
+    calibrate: Calibrate | None,
+    human: str | Path | None,
+    human_template: str | Path | None,
+    human_rows: int | None,
+    seed: int,
 ) -> None:
     """Raise `BadData` where an option makes no sense, before anything is read."""
     if threshold is not None and not 0 < threshold <= 1:
@@ -175,6 +169,8 @@ def _check_options(
         refuse_existing(human_template)
     else:
         refuse_idle("without human_template no rows are written", human_rows=human_rows)
+    if human_template is None and human is None:
+        refuse_idle("without human or human_template nothing is drawn", seed=seed)
 
 
 def _chosen(look: Look, detector: Any, scorer: Any) -> tuple[Any, Any]:
@@ -241,9 +237,14 @@ def _provenance(
 
 
 def _refuse_idle(
-    detector: Any, scorer: Any, chat: Any, cutting: Mapping[str, Any], *, batch_size: int | None,
-    asking: Mapping[str, Any], placing: Mapping[str, Any],
-) -> None:  # fmt: skip
+    detector: Any,
+    scorer: Any,
+    chat: Any,
+    threshold: float | None,
+    batch_size: int | None,
+    asking: Mapping[str, Any],
+    placing: Mapping[str, Any],
+) -> None:
     """Refuse options that neither this detector nor this scorer looks at."""
     kind, _, model = scorer.partition(":") if isinstance(scorer, str) else ("object", "", "")
     named = scorer if kind in ("hf", "openai") or not isinstance(scorer, str) else model or None
@@ -251,7 +252,7 @@ def _refuse_idle(
     if chat is not None and asked is not chat:
         refuse_idle("the scorer asks no chat model, or names one", chat=chat)
     if detector == "objects":
-        refuse_idle("objects are there or not, without a score", **cutting)
+        refuse_idle("objects are there or not, without a score", threshold=threshold)
     if isinstance(detector, str) and detector != "objects":
         refuse_idle_of_chat(asked, **asking)
     else:

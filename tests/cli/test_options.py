@@ -135,7 +135,7 @@ def validate(g: Ground) -> tuple[list, Cases]:
     return base, {
         "folder": changes(base=[g.top / "fewer"]), "detector": refused(NONE, "--detector", NONE),
         "scorer": changes("--scorer", "audit"), "threshold": refused("without a score", "--threshold", 0.5),
-        "calibrate": refused("without a score", "--calibrate", "objects"),
+        "calibrate": refused("objects with themselves", "--calibrate", "objects"),
         "vocabulary": refused("nowhere.txt", "--vocabulary", g.top / "nowhere.txt"),
         "human_template": changes("--human-template", "OUT/labels.csv"),
         "human_rows": refused("without human_template", "--human-rows", 8),
