@@ -8,26 +8,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of
 from symbal_hf.followup.human_labels import (
     Labels,
     agreement_with,
     read_labels,
-    refuse_existing,
     rows_to_label,
     template_rows,
     write_template,
 )
 from symbal_hf.followup.load_detector import load_detector
 from symbal_hf.followup.second_look import Look, References, judge_references, look_again
+from symbal_hf.followup.validate_options import Calibrate, check_options, refuse_unread
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, load_result
 from symbal_hf.results.validation import Box, HumanAgreement, Validated, Validation
@@ -36,7 +35,6 @@ from symbal_hf.stats.contingency import fisher_greater, risk_ratio
 if TYPE_CHECKING:
     from symbal_hf.models.chat.protocol import ChatModel
 
-Calibrate = Literal["objects"]
 LARGEST = 1e9  # what stands for an infinite ratio, as in findings
 
 
@@ -117,7 +115,7 @@ def validate(
     >>> validation.independent  # the audit itself judged by the objects
     False
     """
-    _check_options(threshold, calibrate, human, human_template, human_rows, seed)
+    check_options(threshold, calibrate, human, human_template, human_rows, seed)
     result = audited if isinstance(audited, AuditResult) else load_result(audited)
     if not result.findings and not result.asked:
         return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
@@ -131,7 +129,7 @@ def validate(
     labels = None if human is None else read_labels(human, errors=look.errors, ids=look.data.ids)
     detector, scorer = _chosen(look, detector, scorer)
     questions = {"prompts": prompts, "concurrency": concurrency}
-    _refuse_idle(detector, scorer, chat, threshold, batch_size, questions, running)
+    refuse_unread(detector, scorer, chat, threshold, batch_size, questions, running)
     own = {"vocabulary": look.vocabulary, "batch_size": batch_size, "store": shared["store"]}
     chosen = load_detector(detector, **own, **running)
     seen, seen_errors = _detected(chosen, look, with_errors=scorer == "detector", progress=progress)
@@ -148,29 +146,6 @@ def validate(
     judged_by = chosen.name if references.scorer == "detector" else references.scorer
     alone = independent(result.provenance, chosen.name, judged_by)
     return Validation(chosen.name, references.scorer, alone, findings, provenance)
-
-
-def _check_options(
-    threshold: float | None,
-    calibrate: Calibrate | None,
-    human: str | Path | None,
-    human_template: str | Path | None,
-    human_rows: int | None,
-    seed: int,
-) -> None:
-    """Raise `BadData` where an option makes no sense, before anything is read."""
-    if threshold is not None and not 0 < threshold <= 1:
-        raise BadData(f"threshold={threshold:g}; it must be in (0, 1].")
-    if threshold is not None and calibrate is not None:
-        raise BadData(f"threshold={threshold:g} and calibrate={calibrate!r} contradict each other; give one of them.")
-    if human_rows is not None and human_rows < 4:
-        raise BadData(f"human_rows={human_rows} cannot be balanced; give at least 4.")
-    if human_template is not None:
-        refuse_existing(human_template)
-    else:
-        refuse_idle("without human_template no rows are written", human_rows=human_rows)
-    if human_template is None and human is None:
-        refuse_idle("without human or human_template nothing is drawn", seed=seed)
 
 
 def _chosen(look: Look, detector: Any, scorer: Any) -> tuple[Any, Any]:
@@ -234,30 +209,6 @@ def _provenance(
         "unknown_to_objects": _unknown(look, detector, references.scorer),
         "undecided": [_undecided(*columns) for columns in zip(feature.T, references.erroneous.T, strict=True)],
     }
-
-
-def _refuse_idle(
-    detector: Any,
-    scorer: Any,
-    chat: Any,
-    threshold: float | None,
-    batch_size: int | None,
-    asking: Mapping[str, Any],
-    placing: Mapping[str, Any],
-) -> None:
-    """Refuse options that neither this detector nor this scorer looks at."""
-    kind, _, model = scorer.partition(":") if isinstance(scorer, str) else ("object", "", "")
-    named = scorer if kind in ("hf", "openai") or not isinstance(scorer, str) else model or None
-    asked = (named or chat) if kind not in ("objects", "detector", "audit") else None
-    if chat is not None and asked is not chat:
-        refuse_idle("the scorer asks no chat model, or names one", chat=chat)
-    if detector == "objects":
-        refuse_idle("objects are there or not, without a score", threshold=threshold)
-    if isinstance(detector, str) and detector != "objects":
-        refuse_idle_of_chat(asked, **asking)
-    else:
-        refuse_idle("no detector of this process looks at images", batch_size=batch_size)
-        refuse_idle_of_chat(asked, **asking, **placing)
 
 
 def compare_rates(

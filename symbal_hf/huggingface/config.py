@@ -58,7 +58,7 @@ class SymbalConfig(_Options):
         for told in ("auto_map", "custom_pipelines"):
             others.pop(told, None)
         if getattr(self, "scorer", None) == "auto":
-            vars(self)["scorer"] = None  # what older versions wrote where no scorer was named
+            object.__setattr__(self, "scorer", None)  # what older versions wrote where no scorer was named
         super().__post_init__(**others)
         take({name: getattr(self, name) for name in names_of(*GROUPS)}, *GROUPS)
 
