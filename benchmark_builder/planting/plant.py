@@ -51,9 +51,12 @@ def state(name: str, template: str) -> str:
     """The template's sentence about the object `name`."""
     one, many = noun_phrase(name), noun_phrase(name, 5)
     return template.format(
-        a=one, A=one[0].upper() + one[1:], many=many, Many=many[0].upper() + many[1:],
+        a=one,
+        A=one[0].upper() + one[1:],
+        many=many,
+        Many=many[0].upper() + many[1:],
         are="is" if is_uncounted(name) else "are",
-    )  # fmt: skip
+    )
 
 
 def _pick(seed: int, *key: object) -> random.Random:

@@ -49,9 +49,15 @@ def plant_file(
     ):
         raise BadData(f"no row of {source} has the object {textual_error!r}; its absence elsewhere would mean nothing.")
     planted = plant(
-        data.captions, objects, textual_error=textual_error, visual_feature=visual_feature, strength=strength,
-        seed=seed, ids=data.ids, vocabulary=known,
-    )  # fmt: skip
+        data.captions,
+        objects,
+        textual_error=textual_error,
+        visual_feature=visual_feature,
+        strength=strength,
+        seed=seed,
+        ids=data.ids,
+        vocabulary=known,
+    )
     if isinstance(planted, Infeasible):
         raise BadData(
             f"Cramér's V {strength} cannot be reached for ({textual_error}, {visual_feature}) in {source}: "

@@ -128,12 +128,27 @@ def features(kind: str, *, references: bool = False) -> Any:
         "images": Features(image_id=text, image=Image()),
         "injections": Features(config=text, image_id=text, sentence=text, with_feature=Value("bool")),
         "settings": Features(
-            config=text, domain=text, base=text, textual_error=text, visual_feature=text, strength_target=number,
-            feasible=Value("bool"), strength=number, largest_strength=number, strategies=names, n_rows=whole,
-            n_feature=whole, n_error_present=whole, free_with=whole, free_without=whole, with_feature=whole,
-            without_feature=whole, mean_feature_area=number, seed=Value("int64"),
+            config=text,
+            domain=text,
+            base=text,
+            textual_error=text,
+            visual_feature=text,
+            strength_target=number,
+            feasible=Value("bool"),
+            strength=number,
+            largest_strength=number,
+            strategies=names,
+            n_rows=whole,
+            n_feature=whole,
+            n_error_present=whole,
+            free_with=whole,
+            free_without=whole,
+            with_feature=whole,
+            without_feature=whole,
+            mean_feature_area=number,
+            seed=Value("int64"),
         ),
-    }[kind]  # fmt: skip
+    }[kind]
 
 
 def settings_table(base: Base, settings: Sequence[Setting], *, seed: int) -> pa.Table:
@@ -145,15 +160,27 @@ def settings_table(base: Base, settings: Sequence[Setting], *, seed: int) -> pa.
         plan = s.plan if isinstance(s.plan, Plan) else None
         rows.append(
             {
-                "config": s.config, "domain": base.name, "base": base.origin, "textual_error": s.textual_error,
-                "visual_feature": s.visual_feature, "strength_target": s.strength, "feasible": s.feasible,
-                "strength": plan and plan.achieved, "largest_strength": s.largest, "strategies": list(s.strategies),
-                "n_rows": len(base), "n_feature": s.n_feature, "n_error_present": s.n_error_present,
-                "free_with": s.free_with, "free_without": s.free_without,
-                "with_feature": plan and plan.with_feature, "without_feature": plan and plan.without_feature,
-                "mean_feature_area": s.mean_feature_area, "seed": seed,
+                "config": s.config,
+                "domain": base.name,
+                "base": base.origin,
+                "textual_error": s.textual_error,
+                "visual_feature": s.visual_feature,
+                "strength_target": s.strength,
+                "feasible": s.feasible,
+                "strength": plan and plan.achieved,
+                "largest_strength": s.largest,
+                "strategies": list(s.strategies),
+                "n_rows": len(base),
+                "n_feature": s.n_feature,
+                "n_error_present": s.n_error_present,
+                "free_with": s.free_with,
+                "free_without": s.free_without,
+                "with_feature": plan and plan.with_feature,
+                "without_feature": plan and plan.without_feature,
+                "mean_feature_area": s.mean_feature_area,
+                "seed": seed,
             }
-        )  # fmt: skip
+        )
     return pa.Table.from_pylist(rows, schema=features("settings").arrow_schema)
 
 

@@ -206,9 +206,13 @@ def _write(table: pa.Table, path: Path) -> None:
     plain = ["caption", "references.list.element", "image_id"] if path.parent.name == "data" else []
     words = [name for name in table.column_names if name not in plain]
     pq.write_table(
-        table, part, compression="zstd", compression_level=3, use_dictionary=False if plain else words,
+        table,
+        part,
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=False if plain else words,
         row_group_size=max(table.num_rows, 1),
-    )  # fmt: skip
+    )
     part.replace(path)
 
 

@@ -92,9 +92,18 @@ def _setting(row: dict[str, Any]) -> Setting:
     n = row["n_rows"]
     planted = row["with_feature"] + row["without_feature"]
     return Setting(
-        row["config"], row["domain"], row["textual_error"], row["visual_feature"], n, row["strength_target"],
-        row["strength"], planted / n, row["n_feature"] / n, row["mean_feature_area"], tuple(row["strategies"] or ()),
-    )  # fmt: skip
+        row["config"],
+        row["domain"],
+        row["textual_error"],
+        row["visual_feature"],
+        n,
+        row["strength_target"],
+        row["strength"],
+        planted / n,
+        row["n_feature"] / n,
+        row["mean_feature_area"],
+        tuple(row["strategies"] or ()),
+    )
 
 
 def _summary(domain: str, rows: Sequence[dict[str, Any]], made: Sequence[Setting]) -> Summary:

@@ -67,12 +67,17 @@ def _paper_configs() -> list[SymbalBenchConfig]:
         cases += [(p.textual_error, p.visual_feature, strength) for p in pairs for strength in STRENGTHS]
         out += [
             SymbalBenchConfig(
-                name=f"{_setting_name(prefix, v, t, strength)}-{variant}", version=VERSION, base=base,
-                textual_error=t, visual_feature=v, strength=strength, variant=variant,
+                name=f"{_setting_name(prefix, v, t, strength)}-{variant}",
+                version=VERSION,
+                base=base,
+                textual_error=t,
+                visual_feature=v,
+                strength=strength,
+                variant=variant,
             )
             for t, v, strength in cases
             for variant in VARIANTS
-        ]  # fmt: skip
+        ]
     return out
 
 

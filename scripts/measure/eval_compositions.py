@@ -60,8 +60,14 @@ def compositions(chat: ChatModel) -> list[Row]:
                 continue
             parts = scorers | {"summarizer_1": one, "summarizer_2": two}
             rows.append(Row(f"{label}; {one} / {two}", "paper", parts))
-    rows.append(Row("vision-language; text-only / text-only", "paper",
-                    look | {"summarizer_1": "text-only", "summarizer_2": "text-only"}, references=True))  # fmt: skip
+    rows.append(
+        Row(
+            "vision-language; text-only / text-only",
+            "paper",
+            look | {"summarizer_1": "text-only", "summarizer_2": "text-only"},
+            references=True,
+        )
+    )
     return rows
 
 

@@ -208,9 +208,13 @@ class Checks:
             source = Source(f"random:{self.size.model}", "random", "random", Path())
             dim = open_clip.get_model_config(self.size.model)["embed_dim"]
             self._encoder = OpenClip(
-                source, self.size.model, dim=dim, place=self.place, tokenizer=self.size.model,
+                source,
+                self.size.model,
+                dim=dim,
+                place=self.place,
+                tokenizer=self.size.model,
                 batch_size=self.size.batch,
-            )  # fmt: skip
+            )
             self._encoder.model = build(self.size.model, self.place)
         return self._encoder
 

@@ -94,9 +94,15 @@ def _planted(base: Any, pairs: list[tuple[str, str]], judge: str, chair: str | N
     for turn, (t, v) in enumerate(usable):
         for strength in (*STRENGTHS[turn % 3 :], *STRENGTHS[: turn % 3]):
             found = plant(
-                base.captions, base.objects, textual_error=t, visual_feature=v, strength=strength, seed=turn,
-                ids=base.ids, vocabulary=vocabulary,
-            )  # fmt: skip
+                base.captions,
+                base.objects,
+                textual_error=t,
+                visual_feature=v,
+                strength=strength,
+                seed=turn,
+                ids=base.ids,
+                vocabulary=vocabulary,
+            )
             if isinstance(found, Planted):
                 yield f"{judge}-{made:02d}-{t}-{v}-{strength}".replace(" ", "_"), list(_rows(base, found, judge))
                 made += 1

@@ -21,9 +21,10 @@ from symbal_hf.models.chat.prompting import PromptName, Prompts
 # stand in one of the scenes' names or mean one of them would make the truth doubtful.
 _OTHER_FORMS = {form for forms in natural_vocabulary(OBJECT_NAMES).classes for form in forms.split()}
 STRANGERS = tuple(
-    name for name in COCO_NAMES
+    name
+    for name in COCO_NAMES
     if name not in OBJECT_NAMES and not _OTHER_FORMS & set(name.split()) and name not in ("orange", "tv", "bear")
-)  # fmt: skip
+)
 _SYNONYMS = """
 airplane: plane, aircraft, jet | ball: soccer ball, beach ball | bed: mattress | bench: park bench
 bicycle: bike, cycle | bird: pigeon, seagull, duck | boat: ship, sailboat | book: novel, textbook | bottle: wine bottle
@@ -37,8 +38,10 @@ traffic light: traffic signal, stoplight | umbrella: parasol | vase: flower vase
 """
 SYNONYMS = {
     name.strip(): tuple(other.strip() for other in others.split(","))
-    for entry in re.split(r"[|\n]", _SYNONYMS) if entry.strip() for name, _, others in (entry.partition(":"),)
-}  # fmt: skip
+    for entry in re.split(r"[|\n]", _SYNONYMS)
+    if entry.strip()
+    for name, _, others in (entry.partition(":"),)
+}
 _MEANING = {form: name for name, forms in SYNONYMS.items() for form in (name, *forms)}
 _MEANING |= {name: name for name in (*OBJECT_NAMES, *STRANGERS)}
 _FORMS = {**{plural(form): name for form, name in _MEANING.items()}, **_MEANING}
@@ -286,9 +289,17 @@ class Asker:
             return word
         if kind < 0.55:
             return plural(word)
-        return rng.choice((with_article(word), f"the {word}", f"{colour} {word}", f"{size} {word}",
-                           noun_phrase(word, colour=colour), noun_phrase(word, rng.randint(2, 5)),
-                           f"{size} {colour} {word}"))  # fmt: skip
+        return rng.choice(
+            (
+                with_article(word),
+                f"the {word}",
+                f"{colour} {word}",
+                f"{size} {word}",
+                noun_phrase(word, colour=colour),
+                noun_phrase(word, rng.randint(2, 5)),
+                f"{size} {colour} {word}",
+            )
+        )
 
     def same_thing(self, pairs: int = 6) -> list[Question]:
         """Pairs of phrases for one thing or two."""

@@ -265,12 +265,19 @@ def make_pair(
     b, n0 = int(wrong.sum()) - a, int(lacking.sum()) - n1
     p = float(fisher_greater(a, n1, a + b, n1 + n0))
     return Pair(
-        error=t, feature=v, features=tuple(int(o) for o in order[:40]),
-        scores=tuple(float(x) for x in scores[:40]), wrong=wrong, has_feature=has,
-        table=(a, n1, b, n0), v=float(cramers_v(a, n1, a + b, n1 + n0)), p=p,
+        error=t,
+        feature=v,
+        features=tuple(int(o) for o in order[:40]),
+        scores=tuple(float(x) for x in scores[:40]),
+        wrong=wrong,
+        has_feature=has,
+        table=(a, n1, b, n0),
+        v=float(cramers_v(a, n1, a + b, n1 + n0)),
+        p=p,
         p_corrected=float(corrected([p], tried=max(tried, 1))[0]),
-        share=error_share(t, beliefs.log_ratio[concepts.stated(t) & has, t]), evidence=error.evidence,
-    )  # fmt: skip
+        share=error_share(t, beliefs.log_ratio[concepts.stated(t) & has, t]),
+        evidence=error.evidence,
+    )
 
 
 def _soft_z(

@@ -44,13 +44,16 @@ def conclude(
         findings=tuple(findings),
         suspects=tuple(replace(s, examples=(), affected=()) for s in suspects),
         counts={
-            "rows": len(evidence.data), "rows_skipped": len(evidence.data.skipped), "facts": len(facts),
-            "concepts": len(evidence.concepts.names), "claims": int(evidence.concepts.by_fact.nnz),
+            "rows": len(evidence.data),
+            "rows_skipped": len(evidence.data.skipped),
+            "facts": len(facts),
+            "concepts": len(evidence.concepts.names),
+            "claims": int(evidence.concepts.by_fact.nnz),
             "pairs_ranked": len(pairs),
         },
         skipped=evidence.data.skipped,
         why_none=None if findings else why or "no statement in the captions looks false more often than chance allows",
-    )  # fmt: skip
+    )
 
 
 def _different(findings: Sequence[Finding]) -> list[Finding]:

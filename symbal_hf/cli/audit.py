@@ -61,9 +61,15 @@ def audit(
     say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out{root}")
     how: dict[str, Any] = {"limit": reading.limit, "sample": reading.sample, "on_bad_row": reading.on_bad_row}
     result = run_audit(
-        data, preset=preset, method=method, vocabulary=vocabulary, pairs=pairs, progress=progress, **how,
+        data,
+        preset=preset,
+        method=method,
+        vocabulary=vocabulary,
+        pairs=pairs,
+        progress=progress,
+        **how,
         **given(parts, gates, summing, asking, placing, processes, chance),
-    )  # fmt: skip
+    )
     if reading.on_bad_row == "warn":
         warn_left_out(result.skipped, "findings.json")
     _finish(result, out, data)
@@ -131,8 +137,11 @@ def _findings(title: str, findings: Sequence[Finding]) -> Table:
     for f in findings:
         times = f"{f.risk_ratio:.1f} ({f.risk_ratio_low:.1f}-{f.risk_ratio_high:.1f})"
         table.add_row(
-            f.textual_error, f.visual_feature, f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
-            times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown", f"{f.cramers_v:.2f}",
+            f.textual_error,
+            f.visual_feature,
+            f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
+            times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown",
+            f"{f.cramers_v:.2f}",
             f"{f.p_value_corrected:.1e}",
-        )  # fmt: skip
+        )
     return table

@@ -42,6 +42,7 @@ from symbal_hf.core.options import (
 
 if TYPE_CHECKING:
     from benchmark_builder.bases.base import Base
+    from benchmark_builder.writing.build import Built
     from symbal_hf.bench.run import Told
 
 bench = typer.Typer(
@@ -72,9 +73,14 @@ class OfBase(Group):
 
 
 CustomColumns = Only(
-    "image_column", "caption_column", "reference_column", "objects_column", "image_root", "join",
+    "image_column",
+    "caption_column",
+    "reference_column",
+    "objects_column",
+    "image_root",
+    "join",
     panel="Reading, of the base custom",
-)  # fmt: skip
+)
 
 
 @bench.command(cls=Panels)
@@ -94,9 +100,14 @@ def plant(
     from benchmark_builder.planting.plant_file import plant_file
 
     planted = plant_file(
-        source, out, textual_error=textual_error, visual_feature=visual_feature, strength=strength,
-        vocabulary=vocabulary, **given(reading, chance),
-    )  # fmt: skip
+        source,
+        out,
+        textual_error=textual_error,
+        visual_feature=visual_feature,
+        strength=strength,
+        vocabulary=vocabulary,
+        **given(reading, chance),
+    )
     plan = planted.plan
     say(
         f"wrote {out}: {plan.with_feature + plan.without_feature} captions now state {textual_error!r} wrongly, "
@@ -145,24 +156,38 @@ def build(
     how = tuple(kind.strip() for kind in (sampling or "").split(",") if kind.strip())
     _check_sampling(how, pairs, statistics)
     found = read_base(
-        base, source, images=None if images else False, seed=chance.seed,
-        progress=progress if base == "mimic_cxr" else None, **given(of_base, reading),
-    )  # fmt: skip
+        base,
+        source,
+        images=None if images else False,
+        seed=chance.seed,
+        progress=progress if base == "mimic_cxr" else None,
+        **given(of_base, reading),
+    )
     for note in found.notes:
         say(note)
     built = run_build(
-        found, out, pairs=_pairs(found, pairs, how, statistics, min_images, chance.seed), strengths=_numbers(strengths),
-        sampling=str(pairs or ",".join(how) or "default"), min_images=min_images, seed=chance.seed, progress=progress,
-    )  # fmt: skip
+        found,
+        out,
+        pairs=_pairs(found, pairs, how, statistics, min_images, chance.seed),
+        strengths=_numbers(strengths),
+        sampling=str(pairs or ",".join(how) or "default"),
+        min_images=min_images,
+        seed=chance.seed,
+        progress=progress,
+    )
     remember(out)
+    _show_built(built, out, f"{found.name}-clean-reference_free")
+
+
+def _show_built(built: Built, out: Path, clean: str) -> None:
+    """What was written, in numbers, and how it is loaded."""
     _print_table(out)
     if not built.has_figures:
         typer.echo(
             "no figures: they need matplotlib (pip install 'symbal-hf[report]', then symbal bench stats)", err=True
         )
-    name_of = f"{found.name}-clean-reference_free"
     say(f"wrote {len(built.feasible)} settings of {len(built.settings)} candidates to {out}")
-    say(f"load_dataset({str(out)!r}, {name_of!r}, split='test') gives the captions before anything was planted")
+    say(f"load_dataset({str(out)!r}, {clean!r}, split='test') gives the captions before anything was planted")
 
 
 def _check_sampling(how: tuple[str, ...], pairs: Path | None, statistics: Path | None) -> None:
@@ -331,8 +356,14 @@ def report(
     for folder in results:
         read_manifest(folder)  # a benchmark may have to be fetched: what is wrong with a folder is said before
     scores = bench_report.report(
-        results, bench=open_bench(benchmark, revision=revision), k=k or (1, 5), out=out, missing=missing,
-        store=store_of(store, scoring.judge), progress=progress, **asdict(scoring),
-    )  # fmt: skip
+        results,
+        bench=open_bench(benchmark, revision=revision),
+        k=k or (1, 5),
+        out=out,
+        missing=missing,
+        store=store_of(store, scoring.judge),
+        progress=progress,
+        **asdict(scoring),
+    )
     say((out / "report.md").read_text("utf-8"))  # its tables line up on a screen
     say(f"scored {len(scores['runs'])} runs; wrote {out / 'report.md'}, with scores, tables and figures beside it")

@@ -21,16 +21,15 @@ from symbal_hf.cli.screen import progress, say
 from symbal_hf.core.options import Asking, Chance, Parts, Placing, Reading, given, refuse_idle
 
 if TYPE_CHECKING:
+    from symbal_hf.data.images_only import ImageRows
     from symbal_hf.data.table import AuditData
     from symbal_hf.models.estimate import Estimate
 
-ImageReading = Only(
-    "image_column", "image_root", "limit", "sample", "on_bad_row", "source_format", "allow_download"
-)  # fmt: skip
+ImageReading = Only("image_column", "image_root", "limit", "sample", "on_bad_row", "source_format", "allow_download")
 
 PresetParts = Only(
     "text_encoder", "image_encoder", "scorer_1", "scorer_2", "summarizer_1", "summarizer_2", "captioner", "chat"
-)  # fmt: skip
+)
 
 
 @with_options
@@ -64,32 +63,46 @@ def caption(
     """Caption images with a model, into a file for `symbal audit`; a killed run goes on where it was."""
     from symbal_hf.captioning.caption import caption as run_caption
     from symbal_hf.data.images_only import load_images
-    from symbal_hf.models.captioner import ASKED, CAPTIONERS, captioner_spec
+    from symbal_hf.models.captioner import ASKED, captioner_spec
     from symbal_hf.models.chat.prompting import Prompts
-    from symbal_hf.models.estimate import estimate_captions
 
     captioner_spec(model)
     rows = load_images(images, **given(reading, chance))
-    known = CAPTIONERS.get(model)
-    cost = estimate_captions(
-        len(rows), model, prompt or Prompts(asking.prompts).source(ASKED), max_tokens=max_tokens,
-        image_tokens=CAPTIONERS[model].image_tokens if model in CAPTIONERS else 400,
-    )  # fmt: skip
-    each = f"about {cost.tokens_in // len(rows):,} tokens each to read and at most {max_tokens:,} to write"
-    say(f"read {rows.source}: {len(rows):,} images, {each}")
-    if known is not None:
-        size = f"{known.gpu_gb:g} GB of GPU memory, {known.disk_gb:g} GB to download"
-        say(f"{known.name}: {size}, licence {known.licence}")
+    _announce(rows, model, prompt or Prompts(asking.prompts).source(ASKED), max_tokens)
     done = run_caption(
-        rows, model=model, out=out, prompt=prompt, max_tokens=max_tokens, temperature=temperature,
-        batch_size=batch_size, limit=reading.limit, sample=reading.sample, on_bad_row=reading.on_bad_row,
-        progress=progress, **given(asking, placing, chance),
-    )  # fmt: skip
+        rows,
+        model=model,
+        out=out,
+        prompt=prompt,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        batch_size=batch_size,
+        limit=reading.limit,
+        sample=reading.sample,
+        on_bad_row=reading.on_bad_row,
+        progress=progress,
+        **given(asking, placing, chance),
+    )
     if reading.on_bad_row == "warn":
         warn_left_out(done.skipped, f"{done.path.name}.meta.json")
     left = f"; {len(done.skipped):,} rows are left out, {done.failed:,} of them by the model" if done.skipped else ""
     say(f"wrote {done.path}: {done.captioned:,} captions, {done.cached:,} known from before{left}")
     say(f"next: symbal audit {done.path} --out audit{' --allow-download' if reading.allow_download else ''}")
+
+
+def _announce(rows: ImageRows, model: str, question: str, max_tokens: int) -> None:
+    """What was read, what it will cost, and what the captioner needs where that is known."""
+    from symbal_hf.models.captioner import CAPTIONERS
+    from symbal_hf.models.estimate import estimate_captions
+
+    known = CAPTIONERS.get(model)
+    image_tokens = 400 if known is None else known.image_tokens
+    cost = estimate_captions(len(rows), model, question, max_tokens=max_tokens, image_tokens=image_tokens)
+    each = f"about {cost.tokens_in // len(rows):,} tokens each to read and at most {max_tokens:,} to write"
+    say(f"read {rows.source}: {len(rows):,} images, {each}")
+    if known is not None:
+        size = f"{known.gpu_gb:g} GB of GPU memory, {known.disk_gb:g} GB to download"
+        say(f"{known.name}: {size}, licence {known.licence}")
 
 
 @with_options

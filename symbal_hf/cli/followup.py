@@ -74,11 +74,21 @@ def validate(
     from symbal_hf.report.folder import write_report_of
 
     where = given(moved, reading)
+    labels: dict[str, Any] = {"human": human, "human_template": human_template, "human_rows": human_rows}
     found = run_validate(
-        folder, detector=detector, scorer=scorer, threshold=threshold, calibrate=calibrate, vocabulary=vocabulary,
-        human=human, human_template=human_template, human_rows=human_rows, chat=chat, batch_size=batch_size,
-        progress=progress, **where, **given(asking, placing, chance),
-    )  # fmt: skip
+        folder,
+        detector=detector,
+        scorer=scorer,
+        threshold=threshold,
+        calibrate=calibrate,
+        vocabulary=vocabulary,
+        chat=chat,
+        batch_size=batch_size,
+        progress=progress,
+        **where,
+        **labels,
+        **given(asking, placing, chance),
+    )
     if not found.findings:
         say(f"nothing to validate: {found.provenance['why']}")
         return
@@ -189,9 +199,7 @@ def compare(
     from symbal_hf.results.comparison import check_new
 
     check_new(out)
-    found = run_compare(
-        a, b, match=match, measure=measure, source_a=source_a, source_b=source_b, progress=progress
-    )  # fmt: skip
+    found = run_compare(a, b, match=match, measure=measure, source_a=source_a, source_b=source_b, progress=progress)
     _show_comparison(found)
     for note in found.notes:
         say(f"note: {note}")
@@ -254,9 +262,16 @@ def repair(
     from symbal_hf.followup.repair import repair as run_repair
 
     done = run_repair(
-        audit, policy=policy, out=out, findings=findings or None, vocabulary=vocabulary, output_format=output_format,
-        chat=chat, progress=progress, **given(moved, asking, placing, chance),
-    )  # fmt: skip
+        audit,
+        policy=policy,
+        out=out,
+        findings=findings or None,
+        vocabulary=vocabulary,
+        output_format=output_format,
+        chat=chat,
+        progress=progress,
+        **given(moved, asking, placing, chance),
+    )
     for line in _repair_lines(done):
         say(line)
 

@@ -33,9 +33,16 @@ def submit(
     from symbal_hf.bench.leaderboard.board import submit as run_submit
 
     done = run_submit(
-        results, repo, bench=benchmark, name=name, judge=judge, url=url, benchmark_id=benchmark_id, dry_run=dry_run,
+        results,
+        repo,
+        bench=benchmark,
+        name=name,
+        judge=judge,
+        url=url,
+        benchmark_id=benchmark_id,
+        dry_run=dry_run,
         create_pr=create_pr,
-    )  # fmt: skip
+    )
     assert done.report.submission is not None
     for path, data in done.files.items():
         say(f"{'would write' if dry_run else 'wrote'} {path} ({len(data):,} bytes) to {repo}")

@@ -143,10 +143,14 @@ def _verdicts(
     opened = store or Store()
     try:
         loaded = load_judge(
-            spec, store=opened, prompts=None if asking.prompts is None else Prompts(asking.prompts),
-            concurrency=asking.concurrency, device=placing.device, dtype=placing.dtype,
+            spec,
+            store=opened,
+            prompts=None if asking.prompts is None else Prompts(asking.prompts),
+            concurrency=asking.concurrency,
+            device=placing.device,
+            dtype=placing.dtype,
             progress=quiet if quietly else progress,
-        )  # fmt: skip
+        )
         states = loaded.judge(pairs)
         return states, {"name": loaded.name, "revision": loaded.revision, "prompt_hash": loaded.prompt_hash}
     finally:
@@ -201,9 +205,14 @@ def _kappa(one: Agreement) -> str:
 
 
 def _write(
-    out: Path, source: str, made: Sequence[dict[str, str]], pairs: Sequence[LabelledPair],
-    states: Sequence[Sequence[State]], whole: Agreement, parts: dict[str, dict[str, Agreement]],
-) -> None:  # fmt: skip
+    out: Path,
+    source: str,
+    made: Sequence[dict[str, str]],
+    pairs: Sequence[LabelledPair],
+    states: Sequence[Sequence[State]],
+    whole: Agreement,
+    parts: dict[str, dict[str, Agreement]],
+) -> None:
     found: dict[str, Any] = {
         "one": made[0],
         "other": made[1],

@@ -107,9 +107,12 @@ class SymbalModel(PreTrainedModel):
             if not api.repo_exists(repo_id):
                 api.create_repo(repo_id, private=private, exist_ok=True)
             done = api.upload_folder(
-                folder_path=folder, repo_id=repo_id, revision=revision, create_pr=create_pr,
+                folder_path=folder,
+                repo_id=repo_id,
+                revision=revision,
+                create_pr=create_pr,
                 commit_message=commit_message or "Publish the composition",
-            )  # fmt: skip
+            )
         return str(done.pr_url or done.commit_url)
 
 

@@ -166,8 +166,11 @@ def _around(model: PreTrainedModel) -> SymbalModel:
     if not path:
         raise BadData(f"this {type(model).__name__} came from no folder or repo; save it, and give its folder.")
     spec = f"transformers:{path}"
-    return SymbalModel(SymbalConfig(preset="encoder", text_encoder=spec, image_encoder=spec, scorer_1="embedding",
-                                    scorer_2="embedding"))  # fmt: skip
+    return SymbalModel(
+        SymbalConfig(
+            preset="encoder", text_encoder=spec, image_encoder=spec, scorer_1="embedding", scorer_2="embedding"
+        )
+    )
 
 
 def _datasets(inputs: Any, limit: int | None) -> list[Any]:

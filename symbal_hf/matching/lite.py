@@ -48,9 +48,25 @@ FORM = "a {}"  # names stand in a phrase, as in the captions that MiniLM knows; 
 WORD = re.compile(r"[^\W_]+")
 GREEK = (("oed", "ed"), ("oes", "es"), ("haem", "hem"), ("aem", "em"), ("paed", "ped"), ("anaes", "anes"))
 ARTICLES = frozenset(
-    ("a", "an", "the", "this", "that", "these", "those", "its", "his", "her", "their", "my", "your", "our", "some",
-     "any")
-)  # fmt: skip
+    (
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "these",
+        "those",
+        "its",
+        "his",
+        "her",
+        "their",
+        "my",
+        "your",
+        "our",
+        "some",
+        "any",
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -148,10 +148,18 @@ class Parts:
                 return answers
             label = prompt.replace("_", " ")
             found = ask(
-                model, conversations, kind=kind, prompt_hash="" if wordless else told, store=self.store,
-                ledger=self.ledger, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
-                progress=partial(_labelled, self.progress, label), answers_before=answered,
-            )  # fmt: skip
+                model,
+                conversations,
+                kind=kind,
+                prompt_hash="" if wordless else told,
+                store=self.store,
+                ledger=self.ledger,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                seed=seed,
+                progress=partial(_labelled, self.progress, label),
+                answers_before=answered,
+            )
             for i, answer in zip(part, found, strict=True):
                 answers[i] = answer
                 answered = answered or answer.text is not None
@@ -294,9 +302,14 @@ def _kind(part: str, value: Any) -> str:
 
 
 def load_chat(
-    spec: str, *, concurrency: int = 32, batch_size: int = 8, device: str = "auto", dtype: str = "auto",
+    spec: str,
+    *,
+    concurrency: int = 32,
+    batch_size: int = 8,
+    device: str = "auto",
+    dtype: str = "auto",
     device_map: str | None = None,
-) -> ChatModel:  # fmt: skip
+) -> ChatModel:
     """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server.
 
     Raises:

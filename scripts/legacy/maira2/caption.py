@@ -62,9 +62,16 @@ def findings(processor: Any, model: Any, path: Path) -> str:
 
     with Image.open(path) as image:
         inputs = processor.format_and_preprocess_reporting_input(
-            current_frontal=image.convert("RGB"), current_lateral=None, prior_frontal=None, indication=None,
-            technique=None, comparison=None, prior_report=None, return_tensors="pt", get_grounding=False,
-        )  # fmt: skip
+            current_frontal=image.convert("RGB"),
+            current_lateral=None,
+            prior_frontal=None,
+            indication=None,
+            technique=None,
+            comparison=None,
+            prior_report=None,
+            return_tensors="pt",
+            get_grounding=False,
+        )
     inputs = inputs.to(model.device)
     inputs["pixel_values"] = inputs["pixel_values"].to(model.dtype)
     with torch.inference_mode():

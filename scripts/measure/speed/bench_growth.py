@@ -71,9 +71,12 @@ def main() -> None:
             for times in (seconds, again):
                 start, before = time.perf_counter(), processor_seconds()
                 done = subprocess.run(
-                    [sys.executable, "-c", AUDIT, *map(str, arguments)], env=env, check=True, text=True,
+                    [sys.executable, "-c", AUDIT, *map(str, arguments)],
+                    env=env,
+                    check=True,
+                    text=True,
                     stdout=subprocess.PIPE,
-                )  # fmt: skip
+                )
                 times.append(time.perf_counter() - start)
                 if times is seconds:
                     work.append(processor_seconds() - before)

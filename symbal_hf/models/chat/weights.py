@@ -156,9 +156,14 @@ class Loaded:
         """
         padding = {"padding": True, "padding_side": "left"} if self.sees else {"padding": True}
         inputs = self.processor.apply_chat_template(
-            [list(turn) for turn in turns], add_generation_prompt=True, tokenize=True, return_dict=True,
-            return_tensors="pt", **({"processor_kwargs": padding} if self.sees else padding), **template,
-        )  # fmt: skip
+            [list(turn) for turn in turns],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            **({"processor_kwargs": padding} if self.sees else padding),
+            **template,
+        )
         if not inputs["attention_mask"][:, -1].all():
             raise Refused("the model's processor pads on the wrong side.")
         return inputs

@@ -26,9 +26,17 @@ REMEDIES = {
 }
 # Of a server's own words only these are repeated: anything else may quote the question.
 CODES = frozenset(
-    ("content_filter", "content_policy_violation", "context_length_exceeded", "insufficient_quota", "invalid_api_key",
-     "invalid_image", "model_not_found", "rate_limit_exceeded")
-)  # fmt: skip
+    (
+        "content_filter",
+        "content_policy_violation",
+        "context_length_exceeded",
+        "insufficient_quota",
+        "invalid_api_key",
+        "invalid_image",
+        "model_not_found",
+        "rate_limit_exceeded",
+    )
+)
 FIELDS = re.compile(r"\b(?:top_logprobs|logprobs|top_n_tokens|max_tokens)\b")
 
 Cause = Literal["connection", "refused", "busy", "broken", "final", "hopeless"]

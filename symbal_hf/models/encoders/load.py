@@ -58,9 +58,12 @@ class SentenceEncoder(Lazy):
 
         with loading(self.source):
             model = SentenceTransformer(
-                self.source.model, revision=self.source.revision or None, device=self.place.device,
-                trust_remote_code=False, model_kwargs=self.place.model_options(),
-            )  # fmt: skip
+                self.source.model,
+                revision=self.source.revision or None,
+                device=self.place.device,
+                trust_remote_code=False,
+                model_kwargs=self.place.model_options(),
+            )
         if _is_qwen(getattr(getattr(model[0], "auto_model", None), "config", None)):
             model.tokenizer.padding_side = "left"
         return model

@@ -138,9 +138,13 @@ def load_open_clip(model: str, place: Place, *, batch_size: int | None = None) -
     # A repository may name another one for its tokenizer, which only open_clip's own prefix looks up.
     elsewhere = prefix == HUB and settings["text_cfg"].get("hf_tokenizer_name")
     return OpenClip(
-        source, f"{FOLDER}{folder}", dim=settings["embed_dim"], place=place, batch_size=batch_size,
+        source,
+        f"{FOLDER}{folder}",
+        dim=settings["embed_dim"],
+        place=place,
+        batch_size=batch_size,
         tokenizer=f"{HUB}{source.model}" if elsewhere else f"{FOLDER}{folder}",
-    )  # fmt: skip
+    )
 
 
 def _tagged(model: str, place: Place, batch_size: int | None) -> OpenClip:
@@ -174,6 +178,12 @@ def _tagged(model: str, place: Place, batch_size: int | None) -> OpenClip:
     source = find(KIND, repository + (f"@{revision}" if revision else ""), file, name=spec)
     rules = {k: told[k] for k in ("size", "mean", "std", "interpolation", "resize_mode", "fill_color") if k in told}
     return OpenClip(
-        source, name, dim=settings["embed_dim"], place=place, tokenizer=name, weights=source.file,
-        preprocessing=rules, batch_size=batch_size,
-    )  # fmt: skip
+        source,
+        name,
+        dim=settings["embed_dim"],
+        place=place,
+        tokenizer=name,
+        weights=source.file,
+        preprocessing=rules,
+        batch_size=batch_size,
+    )
