@@ -14,8 +14,9 @@ from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
 from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment
 from symbal_hf.core.arrays import without
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import OnBadRow
 from symbal_hf.data.pixels import decode
-from symbal_hf.data.table import AuditData, OnBadRow
+from symbal_hf.data.table import AuditData
 from symbal_hf.language.concepts import Concepts, find_concepts
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, compounds_of_parts

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from symbal_hf.captioning.caption_files import check_out, image_names, write_captions
 from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData, ChatFailed
-from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
+from symbal_hf.core.options import SourceFormat, refuse_idle, refuse_idle_of_chat
 from symbal_hf.core.store import Store
-from symbal_hf.data.columns import SourceFormat
 from symbal_hf.data.images_only import ImageRows, load_images
 from symbal_hf.models.captioner import ASKED, Upright, captioner_spec, captions_of
 from symbal_hf.models.chat.prompting import Prompts
@@ -28,7 +27,7 @@ from symbal_hf.results.findings import Skipped
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from symbal_hf.data.table import OnBadRow
+    from symbal_hf.core.options import OnBadRow
     from symbal_hf.models.chat.protocol import ChatModel
 
 BATCH = 8  # images at once in this process

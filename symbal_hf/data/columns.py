@@ -7,11 +7,10 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from symbal_hf.core.errors import BadData
 
-SourceFormat = Literal["auto", "table", "conversations", "coco", "url-tsv", "sidecars"]
 IDS = ("id", "image_id", "row_id")
 CAPTIONS = ("caption", "generated_caption", "text")
 IMAGES = ("image", "image_path", "images", "file_name", "file", "path")

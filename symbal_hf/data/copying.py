@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import SourceFormat, Unusable
+from symbal_hf.core.options import SourceFormat
+from symbal_hf.data.columns import Unusable
 from symbal_hf.data.formats import COPIED, WRITERS, format_of
 from symbal_hf.data.formats.arrow import (
     as_dataset,

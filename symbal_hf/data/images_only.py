@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import IDS, IMAGES, URLS, SourceFormat, chosen_root, find_column, limited, sampled
+from symbal_hf.core.options import OnBadRow, SourceFormat
+from symbal_hf.data.columns import IDS, IMAGES, URLS, chosen_root, find_column, limited, sampled
 from symbal_hf.data.opening import open_table
-from symbal_hf.data.table import Images, OnBadRow
+from symbal_hf.data.table import Images
 from symbal_hf.results.findings import Skipped
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import CAPTIONS, IMAGES, PICTURES, TABLES, URLS, SourceFormat, find_column
+from symbal_hf.core.options import SourceFormat
+from symbal_hf.data.columns import CAPTIONS, IMAGES, PICTURES, TABLES, URLS, find_column
 from symbal_hf.data.formats import format_of
 from symbal_hf.data.formats.arrow import dataset_table
 from symbal_hf.data.formats.coco import COCO

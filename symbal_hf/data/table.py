@@ -7,21 +7,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import (
-    CAPTIONS,
-    IDS,
-    IMAGES,
-    URLS,
-    SourceFormat,
-    Unusable,
-    chosen_root,
-    find_column,
-    limited,
-    sampled,
-)
+from symbal_hf.core.options import OnBadRow, SourceFormat
+from symbal_hf.data.columns import CAPTIONS, IDS, IMAGES, URLS, Unusable, chosen_root, find_column, limited, sampled
 from symbal_hf.data.download import fetched, inline, is_url
 from symbal_hf.data.formats.protocol import Row, Table
 from symbal_hf.data.join import joined
@@ -31,7 +21,6 @@ from symbal_hf.results.findings import Skipped
 if TYPE_CHECKING:
     from datasets import Dataset
 
-OnBadRow = Literal["error", "warn", "skip"]
 REFERENCES = ("references", "reference", "reference_captions", "reference_caption")
 OBJECTS = ("objects", "chair_objects")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import SourceFormat
+from symbal_hf.core.options import SourceFormat
 from symbal_hf.data.formats.arrow import PARQUET
 from symbal_hf.data.formats.coco import COCO
 from symbal_hf.data.formats.json_files import JSON_LINES, JSON_LIST

@@ -11,7 +11,8 @@ from pathlib import PurePath
 from typing import Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.columns import CAPTIONS, IDS, IMAGES, SourceFormat, Unusable
+from symbal_hf.core.options import SourceFormat
+from symbal_hf.data.columns import CAPTIONS, IDS, IMAGES, Unusable
 from symbal_hf.data.formats.plain_text import literal
 from symbal_hf.data.formats.protocol import Edits, Row, Table, table_of
 
