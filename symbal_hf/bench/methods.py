@@ -113,6 +113,10 @@ def make_method(
     specs, objects = named(both_stages(scorer, summarizer, values_of(part_options)))
     composition = choose_composition(preset, **specs)
     _check(method, composition)
+    if {composition.summarizer_1, composition.summarizer_2} == {"phrases"}:
+        refuse_idle("phrases are counted over all members of a cluster", **given(summing))
+    if method not in ("paper", "no-grouping", "direct"):
+        refuse_idle(f"the method {method} draws nothing", **given(chance))
     if not asks_or_loads(composition):
         refuse_idle("no part asks a chat model or loads one", **given(asking, placing))
     parts = Parts(

@@ -36,7 +36,7 @@ for name, commands in (
 def run(arguments: list[str]) -> int:
     """Run a command in this process; its exit code, where an expected failure is one sentence on stderr and code 2."""
     try:
-        app(arguments)
+        app(arguments, prog_name="symbal")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except EXPECTED as error:

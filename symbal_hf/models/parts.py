@@ -267,6 +267,8 @@ def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, An
     objects: dict[str, Any] = {}
     for part, value in given.items():
         if value is None or isinstance(value, str):
+            if value is not None and part.endswith("_encoder"):
+                _check_encoder(part, value)
             specs[part] = value
             continue
         kind = _kind(part, value)
@@ -278,6 +280,13 @@ def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, An
             name = f"object:{name}"
         specs[part], objects[name] = (f"{kind}:{name}" if kind else name), value
     return specs, objects
+
+
+def _check_encoder(part: str, spec: str) -> None:
+    """Raises `BadData` for a name that is no encoder's, whether or not it would be loaded."""
+    kind, _, model = spec.partition(":")
+    if spec != "lite" and not (kind in ("lite", "open_clip", "transformers", "st") and model):
+        raise BadData(f"{part}={spec!r}; give lite, open_clip:NAME/TAG, transformers:MODEL or st:MODEL.")
 
 
 def _kind(part: str, value: Any) -> str:

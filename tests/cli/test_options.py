@@ -13,25 +13,16 @@ from option_cases import Changes, Refused, changes, check, commands, done, refus
 from repair_case import rows as repair_rows
 
 import symbal_hf
+from symbal_hf.cli.app import run
 
 # What is not shown yet, with the reason; it may only shrink.
-AUDIT_S_OWN = (
-    "members", "prompts", "concurrency", "device", "dtype", "device_map", "devices", "num_nodes"
-)  # fmt: skip
 NOT_YET_SHOWN = {
-    "audit": set(AUDIT_S_OWN),
-    "demo": {"out", "rows", "seed"},
-    "caption": {"device", "dtype", "device_map", "batch_size", "source_format", "allow_download"},
+    "caption": {"source_format", "allow_download"},
     "validate": {"image_column", "image_root", "allow_download"},
     "repair": {"image_root"},
     "report": {"image_root"},
     "bench plant": {"image_root"},
-    "bench build": {"source"},
-    "bench stats": {"folder", "out"},
     "bench publish": {"folder", "create_pr", "private", "revision", "message"},
-    "bench run": {"rank", "world", "members", "seed"},
-    "bench report": {"benchmark", "out", "k", "missing", "judge", "resamples", "store"},
-    "judge agreement": {"prompts"},
     "submit": {"name", "url", "benchmark_id", "dry_run"},
     "leaderboard validate": {"judge"},
     "leaderboard publish": {"create_pr", "private"},
@@ -62,7 +53,8 @@ class Ground:
         self.words.write_text("sink\ntoilet\ndog\n")
         symbal_hf.audit(self.rows).write(top / "audit")
         symbal_hf.audit(self.fewer).write(top / "fewer")
-        self.audit = top / "audit"
+        self.audit, self.runs = top / "audit", top / "runs"
+        assert run(["bench", "run", str(OLD), "--out", str(self.runs), "--limit", "2"]) == 0
         self.names = self.table("names.jsonl", [{"id": n, "textual_error": ["sink"], "visual_feature": ["cat", "dog"]}
                                                 for n in range(23)])  # fmt: skip
         self.truth = self.table("truth.jsonl", [{"id": n, "textual_error": "sink" if n % 3 else "tap",
@@ -107,6 +99,20 @@ def audit(g: Ground) -> tuple[list, Cases]:
             "scorer_2", "summarizer", "summarizer_1", "summarizer_2", "text_encoder", "image_encoder")},
         "top_k": changes("--top-k", 3), "tau": changes("--tau", 0.99), "alpha": changes("--alpha", 0.5),
         "min_rate": changes("--min-rate", 0.5), "seed": changes("--seed", 4),
+        "members": refused("belongs to method='paper'", "--members", 9),
+        "prompts": refused("no part of this audit asks a chat model", "--prompts", g.ask),
+        "concurrency": refused("no part of this audit asks a server", "--concurrency", 9),
+        "device": refused("stay on the CPU", "--device", "cuda"),
+        "dtype": refused("stay on the CPU", "--dtype", "float16"),
+        "device_map": refused("stay on the CPU", "--device-map", "auto"),
+        "devices": refused("it must be >= 1", "--devices", 0),
+        "num_nodes": refused("it must be >= 1", "--num-nodes", 0),
+    }  # fmt: skip
+
+
+def demo(g: Ground) -> tuple[list, Cases]:
+    return ["--out", "OUT/d", "--rows", 60], {
+        "out": changes("--out", "OUT/e"), "rows": changes("--rows", 61), "seed": changes("--seed", 8),
     }  # fmt: skip
 
 
@@ -229,6 +235,7 @@ def build(g: Ground) -> tuple[list, Cases]:
         "sampling": refused("the pairs are given", "--sampling", "random"),
         "pairs": refused("", "--pairs", g.top / "nowhere.csv"), "strengths": refused("strengths=", "--strengths", "x"),
         "min_images": refused("", "--min-images", "x"), "rows": changes("--rows", 61), "size": changes("--size", 80),
+        "source": changes("--source", "OUT/scenes"),
         "seed": changes("--seed", 3), "out": changes("--out", "OUT/c"), "images": changes("--no-images"),
         "statistics": refused("the pairs are given", "--statistics", g.rows),
         **{name: refused(takes, f"--{name.replace('_', '-')}", value) for name, value in of_others.items()},
@@ -237,7 +244,7 @@ def build(g: Ground) -> tuple[list, Cases]:
 
 def bench_run(g: Ground) -> tuple[list, Cases]:
     base = [OLD, "--out", "OUT", "--limit", 1]
-    idle = "asks no chat model"
+    idle = "no part asks a chat model"
     return base, {
         "benchmark": refused("", base=[g.top / "nowhere", *base[1:]]), "out": changes("--out", "OUT/inner"),
         "method": changes("--method", "most-frequent"), "where": refused("where", "--where", NONE),
@@ -247,6 +254,9 @@ def bench_run(g: Ground) -> tuple[list, Cases]:
         "prompts": refused("", "--prompts", g.top / "nowhere"), "concurrency": refused(idle, "--concurrency", 3),
         "device": refused(idle, "--device", "cpu"), "dtype": refused(idle, "--dtype", "float32"),
         "device_map": refused(idle, "--device-map", "auto"),
+        "members": refused("phrases are counted", "--members", 9),
+        "seed": refused("draws nothing", "--seed", 3), "rank": changes("--rank", 1),
+        "world": changes("--rank", 0, "--world", 2, base=[*base[:3], "--limit", 2]),
         **{part: refused("", f"--{part.replace('_', '-')}", NONE) for part in (
             "text_encoder", "image_encoder", "scorer", "scorer_1", "scorer_2", "summarizer", "summarizer_1",
             "summarizer_2", "captioner", "chat")},
@@ -254,11 +264,19 @@ def bench_run(g: Ground) -> tuple[list, Cases]:
 
 
 def bench_report(g: Ground) -> tuple[list, Cases]:
-    base = [g.top / "nowhere"]
+    base = [g.runs, "--benchmark", OLD, "--judge", "exact", "--out", "OUT/r", "--resamples", 0]
     return base, {
-        "seed": refused("without resamples", "--seed", 3, "--resamples", 0),
-        "revision": refused("", "--revision", "main"), "results": refused("", base=[g.top / "fewer"]),
+        "seed": refused("without resamples", "--seed", 3), "revision": refused("", "--revision", "main"),
+        "results": refused("", base=[g.top / "fewer", *base[1:]]), "benchmark": refused("", "--benchmark", g.audit),
+        "out": changes("--out", "OUT/s"), "k": changes("--k", 2), "missing": changes("--missing", "left_out"),
+        "judge": refused(NONE, "--judge", NONE), "resamples": changes("--resamples", 9),
+        "store": refused("keeps nothing", "--store", g.top / "s"),
     }  # fmt: skip
+
+
+def stats(g: Ground) -> tuple[list, Cases]:
+    base = [("copy", OLD)]
+    return base, {"folder": refused("", base=[g.top / "nowhere"]), "out": changes("--out", "OUT/figures")}
 
 
 def cache(g: Ground) -> tuple[list, Cases]:
@@ -290,7 +308,7 @@ def agreement(g: Ground) -> tuple[list, Cases]:
         "pairs": changes(base=base[:2]), "store": refused("keeps nothing", "--store", g.top / "s"),
         "out": changes("--out", "OUT/a.json"), "concurrency": refused(idle, "--concurrency", 3),
         "device": refused(idle, "--device", "cpu"), "dtype": refused(idle, "--dtype", "float32"),
-        "seed": changes("--seed", 3),
+        "seed": changes("--seed", 3), "prompts": refused(idle, "--prompts", g.ask),
     }  # fmt: skip
 
 
@@ -336,9 +354,11 @@ def leaderboard_publish(g: Ground) -> tuple[list, Cases]:
 
 
 TABLE = {
-    "audit": audit, "caption": caption, "validate": validate, "compare": compare, "repair": repair, "report": report,
+    "audit": audit, "demo": demo, "caption": caption, "validate": validate, "compare": compare, "repair": repair,
+    "report": report,
     "estimate": estimate, "serve-command": serve_command, "bench plant": plant, "bench build": build,
-    "bench run": bench_run, "bench report": bench_report, "cache info": cache, "cache prune": prune,
+    "bench stats": stats, "bench run": bench_run, "bench report": bench_report, "cache info": cache,
+    "cache prune": prune,
     "judge ask": ask, "judge agreement": agreement, "metric compute": compute, "metric publish": metric_publish,
     "bench publish": bench_publish, "submit": submit, "leaderboard validate": leaderboard_validate,
     "leaderboard publish": leaderboard_publish,

@@ -69,15 +69,17 @@ def done(command: str, arguments: Sequence[object], folder: Path) -> tuple[int, 
     with redirect_stdout(out), redirect_stderr(err):
         code = run(words)
     files = "".join(
-        f"\n== {path.relative_to(folder)}\n{_plain(path)}" for path in sorted(folder.rglob("*")) if path.is_file()
+        f"\n== {path.relative_to(folder)}\n{_plain(path, folder)}"
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
     )
     told = err.getvalue() if code else ""  # bars of progress tell nothing
     return code, (out.getvalue() + told + files).replace(str(folder), "OUT")
 
 
-def _plain(path: Path) -> str:
+def _plain(path: Path, folder: Path) -> str:
     """A file's text, without what differs between two equal runs."""
-    data = path.read_bytes()
+    data = path.read_bytes().replace(str(folder).encode(), b"OUT")
     if path.suffix == ".json":
         try:
             return json.dumps(json.loads(data), sort_keys=True)
