@@ -145,14 +145,6 @@ def caption(
     spec, chat = _captioner(
         model, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
     )
-    refuse_idle_of_chat(
-        spec,
-        concurrency=concurrency,
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        batch_size=None if batch_size == BATCH else batch_size,
-    )
     if not temperature and sample is None:
         refuse_idle("without sample or a temperature nothing is drawn", seed=seed)
     asked = asked_prompts(chat, prompt, prompts)
@@ -222,12 +214,14 @@ def _captioner(
     check_dtype(dtype)
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size} leaves no image to caption at once; give at least 1.")
-    if not isinstance(model, str) or model.startswith("openai:"):
-        running = {"device": (device, "auto"), "dtype": (dtype, "auto"), "device_map": (device_map, None)}
-        for name, (value, default) in running.items():
-            if value != default:
-                kind = "a server" if isinstance(model, str) else "an object"
-                raise BadData(f"{name}={value!r} is for a model that runs in this process; leave it out for {kind}.")
+    refuse_idle_of_chat(
+        captioner_spec(model) if isinstance(model, str) else model,
+        concurrency=concurrency,
+        device=device,
+        dtype=dtype,
+        device_map=device_map,
+        batch_size=None if batch_size == BATCH else batch_size,
+    )
     if isinstance(model, str):
         spec = captioner_spec(model)
         return spec, load_chat(

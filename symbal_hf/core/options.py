@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData, UnknownOption
 
 OnBadRow = Literal["error", "warn", "skip"]
@@ -53,7 +54,7 @@ def option(
     about: str,
     *,
     within: Range | None = None,
-    check: Callable[[Any], None] | None = None,
+    check: Callable[[Any], object] | None = None,
     shown: Any = None,
 ) -> Any:
     """A field of an option group.
@@ -162,8 +163,8 @@ class Gates(Group):
 class Placing(Group):
     """Where models of this process run."""
 
-    device: str = option("auto", "Where models of this process run: auto, cpu, cuda, cuda:1, mps.")
-    dtype: str = option("auto", "Their numbers: auto, float32, bfloat16, float16.")
+    device: str = option("auto", "Where models of this process run: auto, cpu, cuda, cuda:1, mps.", check=check_device)
+    dtype: str = option("auto", "Their numbers: auto, float32, bfloat16, float16.", check=check_dtype)
     device_map: str | None = option(None, "auto: spread a model that fits no single GPU over all of them.")
 
 
