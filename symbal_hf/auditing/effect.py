@@ -70,6 +70,8 @@ def _as_it_would_be(name: str, value: Any, composition: Composition) -> bool:
     """Whether the option says what holds anyway."""
     if name == "scorer_2":
         return value in (composition.scorer_1, "auto")
+    if name.startswith("summarizer"):
+        return value == "phrases"
     if name in ("device", "dtype"):
         return value == {"device": "cpu", "dtype": "float32"}[name]
     return name in ("text_encoder", "image_encoder") and value == "lite" == getattr(composition, name)

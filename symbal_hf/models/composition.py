@@ -80,9 +80,11 @@ class Composition:
 
     @property
     def calibrated(self) -> bool:
-        """Whether images are judged by the encoder whose log-odds are calibrated, the lite one."""
-        kind, encoder = split_part(self.scorer_1)
-        return kind == "embedding" and (encoder or self.image_encoder) == "lite"
+        """Whether images are judged by log-odds that are calibrated: "embedding" by the lite image encoder.
+
+        "embedding:ENCODER" scores sentences by cosines, whichever encoder that is.
+        """
+        return self.scorer_1 == "embedding" and self.image_encoder == "lite"
 
     def chat_of(self, part: str) -> str | None:
         """The chat model that scorer or summarizer `part` asks, or None where it asks none."""

@@ -325,7 +325,9 @@ def test_the_command_says_what_it_will_cost_and_what_comes_next(tmp_path, monkey
     assert done.exit_code == 0, done.output
     assert "read images in photos: 3 images, about 587 tokens each to read and at most 512 to write" in done.output
     assert "16 GB of GPU memory, 14.1 GB to download, licence Llama 2" in done.output
-    assert "left out row b: unreadable image" in done.output and "2 captions, 0 known from before; 1 rows" in done.output
+    assert (
+        "left out row b: unreadable image" in done.output and "2 captions, 0 known from before; 1 rows" in done.output
+    )
     assert f"next: symbal audit {out} --out audit" in done.output
     empty = tmp_path / "empty"
     empty.mkdir()
