@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import SourceFormat
@@ -22,7 +22,7 @@ from symbal_hf.data.formats.arrow import (
 from symbal_hf.data.formats.conversations import edited_value
 from symbal_hf.data.formats.folders import sidecars
 from symbal_hf.data.formats.hub import hub_dataset
-from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edits, FormatName, Row, Table, check_columns, table_of
+from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edits, Row, Table, check_columns, table_of
 from symbal_hf.data.formats.tars import TAR, tar_batches
 from symbal_hf.data.opening import is_dataset, table_files
 from symbal_hf.results.repaired import OutputFormat
@@ -43,7 +43,7 @@ class Source:
         rows: in memory.
     """
 
-    kind: FormatName | Literal["dataset", "rows"]
+    kind: str
     name: str
     files: tuple[Path, ...] = ()
     dataset: Any = None

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from symbal_hf.core.errors import BadData
 
 Row = Mapping[str, Any]
-FormatName = Literal["jsonl", "json", "csv", "tsv", "url-tsv", "coco", "parquet", "tar"]
+FormatName = str  # a name of the registry in `symbal_hf.data.formats`
 HEAD = 20  # rows that tell what a table holds
 FLAG, ERRORS = "symbal_flag", "symbal_errors"  # columns that a repair may add
 
