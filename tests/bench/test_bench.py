@@ -140,7 +140,8 @@ def test_two_processes_one_of_them_killed_say_what_one_says(folder, cache, undis
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [(["--method", "chair"], "holds a run with method='association', and this one has 'chair'"),
-     (["--seed", "3"], "seed=0, and this one has 3"),
+     (["--seed", "3"], "seed=3 changes nothing: the method association draws nothing"),
+     (["--scorer", "reference"], "scorer='auto', and this one has 'reference'"),
      (["--limit", "3"], "), and this one has 3; choose another folder"),
      (["--method", "direct"], "asks a chat model; name it with chat"),
      (["--context-tokens", "9000"], "context_tokens=9000 is an option of the method direct"),

@@ -19,14 +19,11 @@ from symbal_hf.cli.app import run
 NOT_YET_SHOWN = {
     "caption": {"source_format", "allow_download"},
     "validate": {"image_column", "image_root", "allow_download"},
-    "repair": {"image_root"},
-    "report": {"image_root"},
-    "bench plant": {"image_root"},
+    **{command: {"image_root"} for command in ("repair", "report", "bench plant")},
     "bench publish": {"folder", "create_pr", "private", "revision", "message"},
     "submit": {"name", "url", "benchmark_id", "dry_run"},
     "leaderboard validate": {"judge"},
-    "leaderboard publish": {"create_pr", "private"},
-    "metric publish": {"create_pr", "private"},
+    **{command: {"create_pr", "private"} for command in ("leaderboard publish", "metric publish")},
 }
 OLD = Path(__file__).parents[1] / "assets" / "version_0_1" / "benchmark"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -80,6 +82,17 @@ def join(world: World) -> None:
         ) from error
     if not dist.is_initialized():
         raise BadData("the launcher started several processes that form no group; choose its strategy 'ddp'.")
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    """Leave the group together at the end of the program: one that goes first makes gloo abort the others."""
+    import torch.distributed as dist
+
+    with suppress(Exception):
+        if dist.is_initialized():
+            dist.monitored_barrier(timeout=timedelta(seconds=20))
+            dist.destroy_process_group()
 
 
 @contextmanager
