@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from symbal_hf.auditing.association import associate, error_share
 from symbal_hf.auditing.judges import protocol
 from symbal_hf.auditing.judges.by_name import JUDGES
 from symbal_hf.auditing.judges.objects import ObjectJudge
@@ -156,3 +157,19 @@ def test_what_was_judged_before_is_not_asked_again(shown, concepts):
 
 def test_every_scorer_of_a_composition_has_its_judge():
     assert set(JUDGES) == set(SCORERS) - {"auto"}
+
+
+def test_the_score_of_a_feature_is_that_of_drawing_the_errors_at_random():
+    """Of n rows that lack t, m state it; k of them are among the n1 rows with v: z = (k - m n1/n) / spread."""
+    rows = [("toilet",)] * 30 + [("dog",)] * 90
+    said = ["A sink."] * 18 + ["A wall."] * 12 + ["A sink."] * 6 + ["A wall."] * 84
+    vocabulary = Vocabulary(dict.fromkeys(("sink", "toilet", "dog", "wall"), ()))
+    found = find_concepts(split_facts(said), vocabulary=vocabulary)
+    views = beliefs(ObjectJudge([frozenset(row) for row in rows], vocabulary), found.names)
+    sink = found.names.index("sink")
+    error = error_share(sink, views.log_ratio[found.stated(sink), sink])
+    (pair,) = associate(found, views, errors=[error])
+    m, n, n1, k = 24, 120, 30, 18
+    expected = (k - m * n1 / n) / np.sqrt(m * (1 - m / n) * (n1 / n) * (1 - n1 / n))
+    assert found.names[pair.feature] == "toilet" and pair.scores[0] == pytest.approx(expected, rel=0.01)
+    assert pair.table == (k, n1, m - k, n - n1)
