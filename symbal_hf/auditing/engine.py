@@ -22,10 +22,9 @@ from symbal_hf.core.store import Store
 from symbal_hf.data.again import fingerprint
 from symbal_hf.data.table import AuditData, load_data
 from symbal_hf.data.vocabulary import load_vocabulary
-from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.composition import Preset, both_stages, choose_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
-from symbal_hf.models.parts import Parts, named
+from symbal_hf.models.parts import Parts, named, parts_with
 from symbal_hf.results.findings import AuditResult
 
 if TYPE_CHECKING:
@@ -85,17 +84,8 @@ def audit(
     always = [name for pair in asked for name in pair]
     data = source if isinstance(source, AuditData) else load_data(source, seed=chance.seed, **values_of(reading))
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
-    parts = Parts(
-        composition,
-        store or Store(),
-        prompts=Prompts(asking.prompts and Path(asking.prompts)),
-        objects=objects,
-        concurrency=asking.concurrency,
-        members=summing.members,
-        strategy="auto",
-        progress=progress,
-        **values_of(placing, processes),
-    )
+    fields = {"store": store or Store(), "objects": objects, "strategy": "auto", "progress": progress}
+    parts = parts_with(composition, summing, asking, placing, processes, **fields)
     parts.settle(data)
     check_effect(parts.composition, data, method, groups)
     evidence = gather(data, parts, vocabulary=words, always=always, on_bad_row=reading.on_bad_row)

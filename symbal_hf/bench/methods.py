@@ -30,10 +30,9 @@ from symbal_hf.core.options import Parts as PartOptions
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.models.chat.asking import Ledger
-from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.composition import CHATS, Composition, Preset, both_stages, choose_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
-from symbal_hf.models.parts import Parts, named
+from symbal_hf.models.parts import Parts, named, parts_with
 from symbal_hf.results.findings import AuditResult
 
 MethodName = Literal[
@@ -119,16 +118,8 @@ def make_method(
         refuse_idle(f"the method {method} draws nothing", **given(chance))
     if not asks_or_loads(composition):
         refuse_idle("no part asks a chat model or loads one", **given(asking, placing))
-    parts = Parts(
-        composition,
-        store or Store(),
-        prompts=Prompts(None if asking.prompts is None else Path(asking.prompts)),
-        objects=objects,
-        concurrency=asking.concurrency,
-        members=summing.members,
-        progress=progress,
-        **values_of(placing),
-    )
+    fields = {"store": store or Store(), "objects": objects, "progress": progress}
+    parts = parts_with(composition, summing, asking, placing, **fields)
     if method == "direct":
         tokens = CONTEXT_TOKENS if context_tokens is None else context_tokens
         direct = Direct(parts, chat_for_direct(composition), tokens, chance.seed)

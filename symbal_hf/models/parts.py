@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Group, values_of
 from symbal_hf.core.store import Store
 from symbal_hf.models.chat.asking import Asking, Ledger, ask
 from symbal_hf.models.chat.prompting import PromptName, Prompts
@@ -246,6 +248,19 @@ class Parts:
 
         hashes = {one for group in self.ledger.prompts.values() for one in group}
         return [name for name in PROMPTS if self.prompts.hash(name) in hashes]
+
+
+def parts_with(composition: Composition, *groups: Group, **fields: Any) -> Parts:
+    """`Parts` with the options of these groups (of `Asking`, `Placing` and others), which are its fields.
+
+    Args:
+        composition: which models.
+        groups: with `Asking` among them.
+        fields: the others, as `Parts` has them.
+    """
+    options = values_of(*groups)
+    folder = options.pop("prompts")
+    return Parts(composition, prompts=Prompts(None if folder is None else Path(folder)), **options, **fields)
 
 
 def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, Any]]:
