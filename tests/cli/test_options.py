@@ -2,77 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from importlib import resources
-from pathlib import Path
-
 import pytest
-from chat_fakes import FakeServer, picture
-from option_cases import Changes, Refused, changes, check, commands, done, refused
-from repair_case import rows as repair_rows
-
-import symbal_hf
-from symbal_hf.cli.app import run
-
-# What is not shown yet, with the reason; it may only shrink.
-NOT_YET_SHOWN = {
-    "caption": {"source_format", "allow_download"},
-    "validate": {"image_column", "image_root", "allow_download"},
-    **{command: {"image_root"} for command in ("repair", "report", "bench plant")},
-    "bench publish": {"folder", "create_pr", "private", "revision", "message"},
-    "submit": {"name", "url", "benchmark_id", "dry_run"},
-    "leaderboard validate": {"judge"},
-    **{command: {"create_pr", "private"} for command in ("leaderboard publish", "metric publish")},
-}
-OLD = Path(__file__).parents[1] / "assets" / "version_0_1" / "benchmark"
-
-
-class Ground:
-    """Files that the cases are about."""
-
-    def __init__(self, top: Path, server: FakeServer) -> None:
-        self.top, self.server, self.chat = top, server.url, f"openai:{server.url}#m"
-        rows = repair_rows()
-        self.rows = self.table("rows.jsonl", rows)
-        self.fewer = self.table("fewer.jsonl", rows[:120])
-        self.plain = self.table("plain.jsonl", [{"id": r["id"], "caption": r["caption"]} for r in rows])
-        self.objects = self.table("objects.jsonl", [{"id": r["id"], "objects": r["objects"]} for r in rows])
-        self.bad = self.table("bad.jsonl", [*rows, {"id": "x", "caption": None, "objects": []}])
-        self.links = self.table("links.jsonl", [{**r, "image": "http://127.0.0.1:9/a.png"} for r in rows])
-        self.seen = self.table("seen.jsonl", [{**r, "image": f"{i % 4}.png"} for i, r in enumerate(rows)])
-        for n in range(4):
-            for folder in (top, top / "photos", top / "elsewhere"):
-                folder.mkdir(exist_ok=True)
-                (folder / f"{n}.png").write_bytes(picture("PNG", n))
-        self.nowhere = top / "nowhere.jsonl"
-        self.words = top / "words.txt"
-        self.words.write_text("sink\ntoilet\ndog\n")
-        symbal_hf.audit(self.rows).write(top / "audit")
-        symbal_hf.audit(self.fewer).write(top / "fewer")
-        self.audit, self.runs = top / "audit", top / "runs"
-        assert run(["bench", "run", str(OLD), "--out", str(self.runs), "--limit", "2"]) == 0
-        self.names = self.table("names.jsonl", [{"id": n, "textual_error": ["sink"], "visual_feature": ["cat", "dog"]}
-                                                for n in range(23)])  # fmt: skip
-        self.truth = self.table("truth.jsonl", [{"id": n, "textual_error": "sink" if n % 3 else "tap",
-                                                 "visual_feature": "dog" if n % 5 else "cat"}
-                                                for n in range(23)])  # fmt: skip
-        self.pairs = top / "pairs.csv"
-        pairs = [(f"{'dog' if n % 2 else 'cat'} {n}", f"dog {n}", int(n % 3 > 0)) for n in range(23)]
-        with self.pairs.open("w") as file:
-            csv.writer(file).writerows([("answer", "truth", "same"), *pairs])
-        self.ask = top / "prompts"
-        self.ask.mkdir()
-        packaged = resources.files("symbal_hf.models.chat").joinpath("prompts/same_thing.jinja")
-        (self.ask / "same_thing.jinja").write_text(packaged.read_text("utf-8"))
-
-    def table(self, name: str, rows: list[dict]) -> Path:
-        (self.top / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return self.top / name
-
-
-Cases = dict[str, Changes | Refused]
-NONE = "nothing-of-that-name"
+from chat_fakes import FakeServer
+from option_cases import NONE, NOTHING, Cases, changes, check, commands, done, refused
+from option_ground import OLD, Ground, pages
 
 
 def audit(g: Ground) -> tuple[list, Cases]:
@@ -125,6 +58,8 @@ def caption(g: Ground) -> tuple[list, Cases]:
         "concurrency": refused("concurrency=0", "--concurrency", 0),
         "image_column": refused(NONE, "--image-column", NONE, base=table),
         "image_root": refused("", "--image-root", g.top / "nowhere", base=table),
+        "source_format": refused("", "--source-format", "coco", base=table),
+        "allow_download": changes("--allow-download", base=[g.links, *base[1:]]),
         "limit": changes("--limit", 2), "sample": changes("--sample", 2),
         "on_bad_row": refused("neither", "--on-bad-row", "neither"),
         "batch_size": refused(server, "--batch-size", 3), "device": refused(server, "--device", "cpu"),
@@ -148,7 +83,9 @@ def validate(g: Ground) -> tuple[list, Cases]:
         "objects_column": refused(NONE, "--objects-column", NONE), "prompts": refused(none, "--prompts", g.ask),
         "concurrency": refused(none, "--concurrency", 3), "device": refused(none, "--device", "cpu"),
         "dtype": refused(none, "--dtype", "float32"), "device_map": refused(none, "--device-map", "auto"),
-        "seed": refused("nothing is drawn", "--seed", 3),
+        "seed": refused("nothing is drawn", "--seed", 3), "image_column": refused(NONE, "--image-column", NONE),
+        "image_root": refused("", "--image-root", g.nowhere, base=[g.pictured]),
+        "allow_download": changes("--allow-download", base=[("copy", g.linked)]),
     }  # fmt: skip
 
 
@@ -174,6 +111,7 @@ def repair(g: Ground) -> tuple[list, Cases]:
         "prompts": refused(idle, "--prompts", g.ask), "concurrency": refused(idle, "--concurrency", 3),
         "device": refused(idle, "--device", "cpu"), "dtype": refused(idle, "--dtype", "float32"),
         "device_map": refused(idle, "--device-map", "auto"), "seed": refused(idle, "--seed", 3),
+        "image_root": refused("", "--image-root", g.nowhere, base=[g.pictured, *base[1:]]),
     }  # fmt: skip
 
 
@@ -182,6 +120,7 @@ def report(g: Ground) -> tuple[list, Cases]:
         "folder": changes(base=[g.top / "fewer"]),
         "title": changes("--title", "Another heading", base=[("copy", g.audit)]),
         "source": refused("", "--source", g.fewer), "join": refused("", "--join", g.nowhere),
+        "image_root": changes("--image-root", g.top / "elsewhere", base=[("copy", g.pictured)]),
     }  # fmt: skip
 
 
@@ -215,6 +154,7 @@ def plant(g: Ground) -> tuple[list, Cases]:
         "caption_column": changes("--caption-column", "note"),
         "objects_column": refused(NONE, "--objects-column", NONE),
         "join": changes("--join", g.objects, base=[g.plain, *base[1:]]), "seed": changes("--seed", 3),
+        "image_root": changes("--image-root", g.top / "elsewhere", base=[g.seen, *base[1:]]),
     }  # fmt: skip
 
 
@@ -320,80 +260,37 @@ def compute(g: Ground) -> tuple[list, Cases]:
     }  # fmt: skip
 
 
-def metric_publish(g: Ground) -> tuple[list, Cases]:
-    return [], {"repo": refused("is no name for the Space", "--repo", "lab/other")}
-
-
-def bench_publish(g: Ground) -> tuple[list, Cases]:
-    return [], {"repo": refused("is no Hub repo", g.audit, "--repo", "no name")}
-
-
-def submit(g: Ground) -> tuple[list, Cases]:
-    base = [g.audit, "--repo", "lab/system", "--benchmark", OLD, "--benchmark-id", "lab/bench"]
-    return base, {
-        "results": refused("", base=[g.top / "nowhere", *base[1:]]),
-        "repo": refused("is no Hub repo", "--repo", "no name"),
-        "benchmark": refused("", "--benchmark", g.audit), "judge": refused(NONE, "--judge", NONE),
-        "create_pr": refused("with dry_run nothing is sent", "--no-create-pr", "--dry-run"),
-    }  # fmt: skip
-
-
-def leaderboard_validate(g: Ground) -> tuple[list, Cases]:
-    base = [g.rows, "--benchmark", OLD]
-    return base, {
-        "file": refused("", base=[g.top / "nowhere.json", *base[1:]]),
-        "benchmark": refused("", "--benchmark", g.audit),
-    }  # fmt: skip
-
-
-def leaderboard_publish(g: Ground) -> tuple[list, Cases]:
-    return [], {"repo": refused("is no Hub repo", "--repo", "no name")}
-
-
 TABLE = {
     "audit": audit, "demo": demo, "caption": caption, "validate": validate, "compare": compare, "repair": repair,
-    "report": report,
-    "estimate": estimate, "serve-command": serve_command, "bench plant": plant, "bench build": build,
+    "report": report, "estimate": estimate, "serve-command": serve_command, "bench plant": plant, "bench build": build,
     "bench stats": stats, "bench run": bench_run, "bench report": bench_report, "cache info": cache,
-    "cache prune": prune,
-    "judge ask": ask, "judge agreement": agreement, "metric compute": compute, "metric publish": metric_publish,
-    "bench publish": bench_publish, "submit": submit, "leaderboard validate": leaderboard_validate,
-    "leaderboard publish": leaderboard_publish,
+    "cache prune": prune, "judge ask": ask, "judge agreement": agreement, "metric compute": compute,
 }  # fmt: skip
+
+
+ELSEWHERE = {"metric publish", "bench publish", "submit", "leaderboard validate", "leaderboard publish"}
+QUIET = ("symbal_hf.report.folder.with_map", lambda result, data, **options: (result, None))
 
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory):
-    with FakeServer() as server:
-        yield Ground(tmp_path_factory.mktemp("ground"), server)
+    top = tmp_path_factory.mktemp("ground")
+    with FakeServer() as server, pages(top) as address:
+        yield Ground(top, server, address)
 
 
-def listed() -> list[tuple[str, str]]:
-    return [(command, name) for command, names in commands().items() for name in names]
+def test_every_command_has_cases():
+    assert set(commands()) == {*TABLE, *ELSEWHERE}
 
 
-@pytest.mark.parametrize(("command", "name"), listed(), ids=lambda one: one.replace(" ", "-"))
+@pytest.mark.parametrize(("command", "name"), [(c, name) for c in TABLE for name in commands()[c]])
 def test_an_option_changes_something_or_is_refused(command, name, ground, tmp_path, monkeypatch):
-    monkeypatch.setattr("symbal_hf.report.folder.with_map", lambda result, data, **options: (result, None))
-    if name in NOT_YET_SHOWN.get(command, ()):
-        pytest.skip("not shown yet")
-    base, cases = TABLE[command](ground) if command in TABLE else ([], {})
-    assert name in cases, f"symbal {command} has an option {name} that nothing is said of"
-    case = cases[name]
-    if isinstance(case, Changes) and not case.value:
-        assert case.base is not None
-        assert done(command, base, tmp_path / "usual") != done(command, case.base, tmp_path / "changed")
-    else:
-        check(command, case, base, tmp_path)
+    monkeypatch.setattr(*QUIET)
+    check(TABLE, ground, command, name, tmp_path, NOTHING)
 
 
 @pytest.mark.parametrize("command", sorted(TABLE))
 def test_the_same_command_says_and_writes_the_same_again(command, ground, tmp_path, monkeypatch):
-    monkeypatch.setattr("symbal_hf.report.folder.with_map", lambda result, data, **options: (result, None))
+    monkeypatch.setattr(*QUIET)
     base, _ = TABLE[command](ground)
     assert done(command, base, tmp_path / "once") == done(command, base, tmp_path / "again")
-
-
-def test_what_is_not_shown_yet_is_there():
-    there = commands()
-    assert all(names <= set(there[command]) for command, names in NOT_YET_SHOWN.items())

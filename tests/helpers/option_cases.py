@@ -6,11 +6,12 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, Protocol
 
 from typer.main import get_command
 
@@ -32,6 +33,11 @@ class Refused:
     value: tuple[object, ...]
     words: str
     base: tuple[object, ...] | None = None
+
+
+Cases = dict[str, Changes | Refused]
+Table = Callable[[Any], tuple[list, Cases]]  # the usual arguments of a command, and a case for each of its options
+NONE = "nothing-of-that-name"
 
 
 def changes(*value: object, base: Sequence[object] | None = None) -> Changes:
@@ -57,9 +63,32 @@ def commands() -> dict[str, list[str]]:
     return found
 
 
-def done(command: str, arguments: Sequence[object], folder: Path) -> tuple[int, str]:
-    """Exit code and everything that was said and written to `folder`, named OUT in the arguments."""
+class Outside(Protocol):
+    """What a command writes to beside its folder, such as a Hub."""
+
+    def fresh(self) -> None:
+        """Make it as it was before any command."""
+
+    def state(self) -> str:
+        """All that it holds, as text without what differs between two equal runs."""
+
+
+class Nothing:
+    """Outside, for a command that writes to its folder alone."""
+
+    def fresh(self) -> None: ...
+
+    def state(self) -> str:
+        return ""
+
+
+NOTHING = Nothing()
+
+
+def done(command: str, arguments: Sequence[object], folder: Path, outside: Outside = NOTHING) -> tuple[int, str]:
+    """Exit code and everything that was said and written to `folder`, named OUT in the arguments, and outside."""
     folder.mkdir(parents=True)
+    outside.fresh()
     for one in arguments:
         if isinstance(one, tuple):  # ("copy", FOLDER): a folder that the command writes into
             shutil.copytree(one[1], folder / "copy")
@@ -74,7 +103,7 @@ def done(command: str, arguments: Sequence[object], folder: Path) -> tuple[int, 
         if path.is_file()
     )
     told = err.getvalue() if code else ""  # bars of progress tell nothing
-    return code, (out.getvalue() + told + files).replace(str(folder), "OUT")
+    return code, (out.getvalue() + told + files).replace(str(folder), "OUT") + outside.state()
 
 
 def _plain(path: Path, folder: Path) -> str:
@@ -88,12 +117,17 @@ def _plain(path: Path, folder: Path) -> str:
     return re.sub(rb'"seconds": [0-9.]+', b"", data).hex() if path.suffix == ".jsonl" else sha256(data).hexdigest()
 
 
-def check(command: str, case: Changes | Refused, base: Sequence[object], folder: Path) -> None:
-    """Raises AssertionError where the case is not as it says."""
+def check(table: Mapping[str, Table], ground: Any, command: str, name: str, folder: Path, outside: Outside) -> None:
+    """Raises AssertionError where an option of a command is not as the table says."""
+    base, cases = table[command](ground)
+    assert name in cases, f"symbal {command} has an option {name} that nothing is said of"
+    case = cases[name]
+    before = base
     base = base if case.base is None else case.base
-    code, text = done(command, (*base, *case.value), folder / "changed")
+    code, text = done(command, (*base, *case.value), folder / "changed", outside)
     assert "Usage:" not in text or isinstance(case, Refused), text
     if isinstance(case, Refused):
         assert code == 2 and case.words in " ".join(text.split()), (code, text[:600])
     else:
-        assert (code, text) != done(command, base, folder / "usual"), f"{case.value} changes nothing: {text[:300]}"
+        usual = done(command, base if case.value else before, folder / "usual", outside)
+        assert (code, text) != usual, f"{case.value or base} changes nothing: {text[:300]}"
