@@ -39,22 +39,19 @@ def decoded(
             where a core is idle.
         share: processes that encode on this machine.
     """
+    import torch
     from PIL import Image
 
     encoder.pixels(Image.new("RGB", (64, 64)))  # what fails here is the model, and no image is to blame
-    device = device_of(encoder)
-    load = _Loader(images, encoder, batches)
-    if workers is None and device.startswith("cuda") and len(batches) > 2:
-        workers = min(MOST_WORKERS, max(1, cores() // share - 1), len(batches))
-    if workers is None:
-        import torch
-
-        idle = device.startswith("cuda") or torch.get_num_threads() * share < cores()
-        yield from _ahead(load.part, len(batches)) if idle else map(load.part, range(len(batches)))
-    elif workers == 0:
-        yield from map(load.part, range(len(batches)))
+    load, gpu = _Loader(images, encoder, batches), device_of(encoder).startswith("cuda")
+    if workers is None and gpu and len(batches) > 2:
+        workers = min(MOST_WORKERS, max(1, cores() // share - 1))
+    if workers:
+        yield from _by_processes(load, min(workers, len(batches)), device_of(encoder))
+    elif workers is None and (gpu or torch.get_num_threads() * share < cores()):
+        yield from _ahead(load.part, len(batches))
     else:
-        yield from _by_processes(load, min(workers, len(batches)), device)
+        yield from map(load.part, range(len(batches)))
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,8 @@ def _by_processes(load: _Loader, count: int, device: str) -> Iterator[Part]:
 
     gpu = device.startswith("cuda")
     data: Any = load
-    loader: Any = DataLoader(data, batch_size=None, num_workers=count, collate_fn=_as_it_is, pin_memory=gpu)
+    # `tuple` leaves an item as it is, and can be sent to a process.
+    loader: Any = DataLoader(data, batch_size=None, num_workers=count, collate_fn=tuple, pin_memory=gpu)
     try:
         for rows, whole, pixels, bad in loader:
             # Copied from pinned memory while the GPU works; arrays stay, since their encoders want them here.
@@ -101,10 +99,6 @@ def _by_processes(load: _Loader, count: int, device: str) -> Iterator[Part]:
             f"one of {count} processes that decode images is gone (often too little memory, or too small a /dev/shm); "
             "what was finished is kept, so run the same again, or with workers=0."
         ) from error
-
-
-def _as_it_is(item: Any) -> Any:
-    return item
 
 
 def _packed(pixels: list[Any]) -> tuple[bool, Any]:
