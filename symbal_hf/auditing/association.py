@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.judges.protocol import Beliefs
+from symbal_hf.auditing.units import Units
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.stats.contingency import corrected, cramers_v, fisher_greater
 
 SHARES = np.linspace(0.05, 1.0, 20)
+FEWEST_MENTIONS = 8  # images whose captions name a concept without which nothing is said of it
+EACH_ROW = Units()
 HALF_CHI2 = 1.92  # half of chi-square's 3.84: a likelihood this much lower is outside the 95 % interval
 
 
@@ -59,7 +62,7 @@ class Pair:
         has_feature: (N,) the image shows v.
         table: errors with v, rows with v, errors without v, rows without v, among the images that lack t.
         v: Cramér's V of that table; `p` its one-sided Fisher p-value; `p_corrected` for all pairs tried.
-        share: the error share of t's mentions in rows with v.
+        share: the error share of t's mentions in rows with v; `overall` of all its mentions.
         evidence: evidence that t's mentions are false at all.
         also_errors: further candidates for t, best first, where the method names several.
     """
@@ -75,6 +78,7 @@ class Pair:
     p: float
     p_corrected: float
     share: ErrorShare
+    overall: ErrorShare
     evidence: float
     also_errors: tuple[int, ...] = ()
 
@@ -92,8 +96,18 @@ class Pair:
         return min(false / rejected, 1.0), min(low / rejected, 1.0)
 
 
+def strength(pair: Pair) -> float:
+    """Evidence in nats that t is false and that it goes with v, together; larger is stronger."""
+    return pair.evidence - float(np.log(max(pair.p, 1e-300)))
+
+
 def rank_errors(
-    concepts: Concepts, log_ratio: NDArray[np.float32], *, has: NDArray[np.bool_] | None = None, min_rows: int = 8
+    concepts: Concepts,
+    log_ratio: NDArray[np.float32],
+    *,
+    has: NDArray[np.bool_] | None = None,
+    min_rows: int = FEWEST_MENTIONS,
+    units: Units = EACH_ROW,
 ) -> list[ErrorShare]:
     """Concepts of whose mentions some are false beyond doubt (95 %), strongest evidence first.
 
@@ -104,8 +118,9 @@ def rank_errors(
             a common word ("person") is false so rarely over all that only there it shows. That evidence is reduced by
             the log of the number of features it was picked from.
         min_rows: mentions that it takes.
+        units: which rows show one image, whose mentions count once.
     """
-    mentioned = concepts.mentions()
+    mentioned = mentions_by_image(concepts, units)
     usual = np.flatnonzero(mentioned.sum(0) >= min_rows)
     shares = {int(c): error_share(int(c), log_ratio[mentioned[:, c], c]) for c in usual}
     if has is not None:
@@ -113,6 +128,15 @@ def rank_errors(
             if inside.evidence > shares[inside.concept].evidence:
                 shares[inside.concept] = inside
     return sorted((s for s in shares.values() if s.evidence > HALF_CHI2), key=lambda s: -s.evidence)
+
+
+def mentions_by_image(concepts: Concepts, units: Units) -> NDArray[np.bool_]:
+    """(N, P) The row's caption names the concept, and no row before it of the same image does."""
+    mentioned = concepts.mentions()
+    if units.image is not None:
+        for concept in np.flatnonzero(mentioned.any(0)):
+            mentioned[:, concept] = units.first(mentioned[:, concept])
+    return mentioned
 
 
 def _shares_inside(
@@ -147,10 +171,12 @@ def associate(
     beliefs: Beliefs,
     *,
     errors: Sequence[ErrorShare],
-    tried_errors: int | None = None,
+    visible: NDArray[np.bool_] | None = None,
+    family: NDArray[np.bool_] | None = None,
     min_rows: int = 5,
     similar: NDArray[np.floating] | None = None,
     wholes: Mapping[int, Set[int]] | None = None,
+    units: Units = EACH_ROW,
 ) -> list[Pair]:
     """For each candidate error, the feature that goes with it most, over all rows that truly lack t.
 
@@ -158,24 +184,32 @@ def associate(
         concepts: the concepts and their mentions.
         beliefs: presence of each concept in each row.
         errors: candidate errors (`rank_errors`).
-        tried_errors: how many concepts they were picked from, for the correction; default their number.
+        visible: (P,) concepts that can be a feature; all by default.
+        family: (P,) which of two families of tests a concept belongs to as an error; the p-values of each are corrected
+            for every concept of it that was looked at.
         min_rows: a feature must be present in this many rows.
         similar: (P, P) cosine of concept names; a feature this close to t (>= 0.7) is t under another name.
         wholes: concepts that t may be part of; images that show one are not judged for t.
+        units: which rows show one image, that counts once.
     """
+    looked_at = mentions_by_image(concepts, units).sum(0) >= FEWEST_MENTIONS
+    family = np.ones(len(looked_at), bool) if family is None else family
     pairs = []
     for error in errors:
         rows = judge_rows(concepts, beliefs, error, wholes=(wholes or {}).get(error.concept, ()))
-        z = _soft_z(rows.false, rows.lacks, rows.shown)
-        z[(rows.has & rows.lacking[:, None]).sum(0) < min_rows] = -np.inf
+        seen = rows.by_image(units)
+        z = _soft_z(seen.false, seen.lacks, seen.shown)
+        z[(seen.has & seen.lacking[:, None]).sum(0) < min_rows] = -np.inf
+        if visible is not None:
+            z[~visible] = -np.inf
         # "Seat" may stand for "toilet seat" wherever it is wrong: then a toilet is no feature of it either.
         for name in {error.concept, fuller_name(concepts, error.concept, rows.wrong.astype(np.float64))}:
             z[other_names(concepts, name, similar=similar)] = -np.inf
         usable = int(np.isfinite(z).sum())
         if usable:
             order = np.argsort(-z, kind="stable")[:usable]
-            tried = usable * (tried_errors or len(errors))
-            pairs.append(make_pair(concepts, beliefs, error, rows, order, scores=z[order], tried=tried))
+            tried = usable * max(int((looked_at & (family == family[error.concept])).sum()), 1)
+            pairs.append(make_pair(concepts, beliefs, error, rows, order, scores=z[order], tried=tried, units=units))
     return pairs
 
 
@@ -207,6 +241,10 @@ class ErrorRows:
     def has(self) -> NDArray[np.bool_]:
         """(N, P) The image shows the feature."""
         return self.shown > 0.5
+
+    def by_image(self, units: Units) -> ErrorRows:
+        """The same of images: an image lacks t or is told to have it as far as any of its rows says so."""
+        return ErrorRows(units.largest(self.false), units.largest(self.lacks), units.largest(self.shown))
 
 
 def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, wholes: Iterable[int] = ()) -> ErrorRows:
@@ -256,13 +294,14 @@ def make_pair(
     *,
     scores: NDArray[np.floating],
     tried: int,
+    units: Units = EACH_ROW,
 ) -> Pair:
-    """The pair of `error` and the first feature of `order`, with the statistics of its 2x2 table."""
+    """The pair of `error` and the first feature of `order`, with the statistics of its 2x2 table of images."""
     t, v = error.concept, int(order[0])
-    wrong, lacking, has = rows.wrong, rows.lacking, rows.shown[:, v] > 0.5
-    inside = has & lacking
-    a, n1 = int((wrong & inside).sum()), int(inside.sum())
-    b, n0 = int(wrong.sum()) - a, int(lacking.sum()) - n1
+    wrong, has = rows.wrong, rows.shown[:, v] > 0.5
+    said, lacking, shown = units.any(wrong), units.any(rows.lacking), units.any(has)
+    a, n1 = int((said & shown).sum()), int((lacking & shown).sum())
+    b, n0 = int(said.sum()) - a, int(lacking.sum()) - n1
     p = float(fisher_greater(a, n1, a + b, n1 + n0))
     return Pair(
         error=t,
@@ -275,7 +314,8 @@ def make_pair(
         v=float(cramers_v(a, n1, a + b, n1 + n0)),
         p=p,
         p_corrected=float(corrected([p], tried=max(tried, 1))[0]),
-        share=error_share(t, beliefs.log_ratio[concepts.stated(t) & has, t]),
+        share=error_share(t, beliefs.log_ratio[units.first(concepts.stated(t) & has), t]),
+        overall=error_share(t, beliefs.log_ratio[units.first(concepts.stated(t)), t]),
         evidence=error.evidence,
     )
 

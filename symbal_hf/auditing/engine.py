@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symbal_hf.auditing.asked import asked_findings, check_pairs
-from symbal_hf.auditing.association import Pair, associate, rank_errors
+from symbal_hf.auditing.association import Pair, associate, rank_errors, strength
 from symbal_hf.auditing.effect import check_effect
 from symbal_hf.auditing.evidence import Evidence, gather
+from symbal_hf.auditing.given_truth import counted_pairs
+from symbal_hf.auditing.judged import judged_pairs
 from symbal_hf.auditing.two_stages import two_stages
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.core.options import AUDIT, Gates, Method, names_of, take, values_of
@@ -133,18 +135,22 @@ def association_pairs(evidence: Evidence, *, most_errors: int = MOST_ERRORS) -> 
     concepts = evidence.concepts
     if not concepts.names:
         return []
-    has = None if evidence.beliefs.given_truth else evidence.beliefs.known > 0.5
-    errors = rank_errors(concepts, evidence.beliefs.log_ratio, has=has)
-    tried = max(len(errors), 1)
-    similar = None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T
-    if not evidence.beliefs.given_truth:
-        errors = errors[:most_errors]
+    if evidence.beliefs.given_truth:
+        return counted_pairs(evidence)
+    if evidence.beliefs.scorer == "embedding":
+        return judged_pairs(evidence)
+    errors = rank_errors(concepts, evidence.beliefs.log_ratio, has=evidence.beliefs.known > 0.5, units=evidence.units)
+    shown = evidence.competence
+    second = [evidence.second is not None and evidence.second.knows(name) for name in concepts.names]
     pairs = associate(
-        concepts, evidence.beliefs, errors=errors, tried_errors=tried, similar=similar, wholes=evidence.wholes
+        concepts,
+        evidence.beliefs,
+        errors=errors[:most_errors],
+        visible=shown.can_see,
+        # What can be confirmed and what can only be suspected are two families of tests.
+        family=shown.can_see | np.array(second, bool),
+        similar=None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T,
+        wholes=evidence.wholes,
+        units=evidence.units,
     )
     return sorted(pairs, key=lambda pair: -strength(pair))
-
-
-def strength(pair: Pair) -> float:
-    """Evidence in nats that t is false and that it goes with v, together; larger is stronger."""
-    return pair.evidence - float(np.log(max(pair.p, 1e-300)))

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from symbal_hf.auditing.association import EACH_ROW
+from symbal_hf.auditing.competence import Competence, competence
 from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
 from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment
+from symbal_hf.auditing.judges.second import SecondJudge
+from symbal_hf.auditing.units import Units
 from symbal_hf.core.arrays import without
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import OnBadRow
@@ -43,6 +47,8 @@ class Evidence:
         score: (F,) alignment of each fact in [0, 1] where the scorer looks at facts, NaN where it failed.
         wholes: concepts by a concept that may be part of them, as a bowl of a toilet.
         vocabulary: what concepts are limited to.
+        units: which rows show one image.
+        second: a judge that had no part in `beliefs` and looks at the same images; None where there is none.
     """
 
     data: AuditData
@@ -55,6 +61,17 @@ class Evidence:
     score: NDArray[np.float32] | None = None
     wholes: Mapping[int, Set[int]] = field(default_factory=dict)
     vocabulary: Vocabulary | None = None
+    units: Units = EACH_ROW
+    second: SecondJudge | None = None
+
+    def wholes_of(self, concept: int) -> Set[int]:
+        """Concepts that this one may be part of."""
+        return self.wholes.get(concept, set())
+
+    @cached_property
+    def competence(self) -> Competence:
+        """What the judge has shown that it can see."""
+        return competence(self.concepts, self.beliefs, self.units)
 
     @cached_property
     def alignment(self) -> NDArray[np.float32]:
@@ -165,6 +182,7 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
         case.score,
         wholes,
         case.vocabulary if objects else None,
+        second=None if objects or case.data.images is None else SecondJudge(case.data.images, parts.shared),
     )
 
 

@@ -9,9 +9,13 @@ import numpy as np
 
 from symbal_hf.auditing.association import Pair, distinct, fuller_name, plain_names
 from symbal_hf.auditing.evidence import Evidence
+from symbal_hf.auditing.testimony import testimony_of
 from symbal_hf.language.concepts import same_thing
 from symbal_hf.results.findings import Affected, AuditResult, Example, Finding
 from symbal_hf.stats.contingency import risk_ratio
+
+# Where few rows show v, their statements alone prove little: then all statements of t count, at a surer level.
+SURER, MOSTLY_FALSE = 0.02, 0.5
 
 
 def conclude(
@@ -32,17 +36,24 @@ def conclude(
     errors = [fuller_name(evidence.concepts, p.error, p.wrong.astype(np.float64)) for p in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
     made = [finding_of(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
-    findings = _different(made[: min(len(passed), 3 * top_k)])[:top_k]
-    suspects = _different(made[:20])[:10]
+    accused = _different(made[: len(passed)])
+    heard = [_heard(evidence, passed[made.index(finding)], finding) for finding in accused]
+    findings = [finding for finding in heard if finding.state == "found"][:top_k]
+    suspected = [finding for finding in heard if finding.state == "suspected"][:top_k]
+    failed = [
+        replace(finding, state="candidate", reason=why or "", examples=(), affected=())
+        for finding, (_, why) in zip(made[len(passed) :], missed, strict=False)
+    ]
+    suspects = [*suspected, *_different([*findings, *suspected, *failed])[len(findings) + len(suspected) :]][:10]
     why = None
-    if missed and not findings:
+    if suspects and not findings:
         top = suspects[0]
-        why = f"the strongest suspect, {top.textual_error!r} with {top.visual_feature!r}: {missed[0][1]}"
+        why = f"the strongest suspect, {top.textual_error!r} with {top.visual_feature!r}: {top.reason}"
     facts = evidence.concepts.facts
     return AuditResult(
         verdict="systematic" if findings else "none",
         findings=tuple(findings),
-        suspects=tuple(replace(s, examples=(), affected=()) for s in suspects),
+        suspects=tuple(suspects),
         counts={
             "rows": len(evidence.data),
             "rows_skipped": len(evidence.data.skipped),
@@ -56,17 +67,39 @@ def conclude(
     )
 
 
+def name_of(evidence: Evidence, pair: Pair) -> str:
+    """What t is called: the longest name that captions use for it where it is wrong."""
+    return evidence.concepts.names[fuller_name(evidence.concepts, pair.error, pair.wrong.astype(np.float64))]
+
+
+def _heard(evidence: Evidence, pair: Pair, finding: Finding) -> Finding:
+    """The finding with who confirms it, or why it is suspected only."""
+    testimony = testimony_of(evidence, pair, finding.textual_error)
+    return replace(
+        finding,
+        state="found" if testimony.witness else "suspected",
+        confirmed_by=testimony.witness,
+        confirmed_rows=testimony.confirmed,
+        witness_rows=testimony.rows,
+        reason=testimony.reason,
+    )
+
+
 def _different(findings: Sequence[Finding]) -> list[Finding]:
-    """Without those whose error is another way of saying the error of one before, with the same feature."""
+    """Without those that say the error and the feature of one before in other words."""
     out: list[Finding] = []
     for finding in findings:
         if not any(
-            same_thing(finding.textual_error, kept.textual_error)
-            or (finding.affected and set(finding.affected_ids) <= set(kept.affected_ids))
+            (same_thing(finding.textual_error, kept.textual_error) or _same_rows(finding, kept))
+            and (finding.textual_error != kept.textual_error or same_thing(finding.visual_feature, kept.visual_feature))
             for kept in out
         ):
             out.append(finding)
     return out
+
+
+def _same_rows(finding: Finding, kept: Finding) -> bool:
+    return bool(finding.affected) and set(finding.affected_ids) <= set(kept.affected_ids)
 
 
 def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rate: float) -> str | None:
@@ -75,7 +108,12 @@ def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rat
     rate = pair.table[0] / max(pair.table[1], 1)
     if rate < min_rate:
         return f"the error is rare even there ({rate:.1%} of the rows, {min_rate:.0%} are asked for)"
-    if not evidence.beliefs.given_truth and pair.confirmed[1] < tau:
+    everywhere = pair.p_corrected < SURER and pair.overall.low >= MOSTLY_FALSE
+    if evidence.beliefs.given_truth or pair.confirmed[1] >= tau or everywhere:
+        return None
+    # A witness that had no part in the accusation needs no accuser who is sure of it.
+    testimony = testimony_of(evidence, pair, name_of(evidence, pair))
+    if testimony.witness in (None, "competence"):
         return (
             f"the error is not confirmed (only {pair.confirmed[1]:.0%} of the rejected statements are surely false, "
             f"{tau:.0%} are asked for)"
@@ -102,6 +140,9 @@ def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: 
     given = evidence.beliefs.given_truth
     alignment = [None] * len(data) if given else (1 / (1 + np.exp(log_ratio.astype(np.float64)))).tolist()
     features = plain_names(evidence.concepts, pair) if features is None else features
+    stated_in = evidence.units.any(evidence.concepts.stated(pair.error))
+    with_v = int((stated_in & evidence.units.any(pair.has_feature)).sum())
+    missed = (None, None) if given else (a / max(with_v, 1), b / max(int(stated_in.sum()) - with_v, 1))
     return Finding(
         textual_error=names[errors[0]],
         visual_feature=names[features[0]],
@@ -123,4 +164,6 @@ def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: 
         affected=tuple(
             Affected(data.ids[r], tuple(stated[int(r)]), bool(pair.has_feature[r]), alignment[r]) for r in affected
         ),
+        missed_with=missed[0],
+        missed_without=missed[1],
     )

@@ -13,6 +13,7 @@ from symbal_hf.results.fact_map import FactMap
 from symbal_hf.results.json import load_json
 
 Verdict = Literal["systematic", "none"]
+State = Literal["found", "suspected", "candidate"]
 CSV_COLUMNS = (
     "textual_error", "visual_feature", "cramers_v", "risk_ratio", "risk_ratio_low", "risk_ratio_high", "p_value",
     "p_value_corrected", "error_rate_with", "error_rate_without", "confirmed_share", "errors_with_feature",
@@ -83,6 +84,16 @@ class Finding:
         confirmed_share: estimated share of the rejected statements that are really false, in [0, 1], with the lower
             end of its 95 % interval; None where truth is given or nothing is rejected, so that nothing is estimated.
         affected: all rows whose caption states t wrongly, those with v first.
+        state: "found", as far as a witness beside the accusing judge confirms it; "suspected", one judge's word;
+            "candidate", a pair that failed a gate.
+        confirmed_by: the witness: "objects", "references", the name of a second judge, or "competence" (the judge sees
+            t in images whose captions state it); None where nobody confirms it.
+        confirmed_rows: rejected rows with v that the witness holds to be false, of `witness_rows` that it looked at;
+            for "competence" images in which the judge sees t, of those whose captions state it.
+        missed_with: and `missed_without`: the finding would be explained away if t were in all rejected images, which
+            the judge would then have missed in these shares of the images with v, and without, whose captions state t;
+            None where the truth was given.
+        reason: why it is not found, and what would settle it; "" of a finding.
 
     >>> finding = Finding(
     ...     "sink", "toilet", ("sink",), ("toilet",), 0.5, 9.0, 4.0, 20.0, 1e-6, 1e-4, 30, 40, 10, 120
@@ -109,6 +120,13 @@ class Finding:
     confirmed_share_low: float | None = None
     examples: tuple[Example, ...] = ()
     affected: tuple[Affected, ...] = ()
+    state: State = "found"
+    confirmed_by: str | None = None
+    confirmed_rows: int | None = None
+    witness_rows: int | None = None
+    missed_with: float | None = None
+    missed_without: float | None = None
+    reason: str = ""
 
     @property
     def affected_ids(self) -> tuple[str, ...]:
@@ -137,7 +155,8 @@ class AuditResult:
     Attributes:
         verdict: "systematic" when at least one finding passed every gate, else "none".
         findings: the pairs that passed, strongest evidence first.
-        suspects: the best-ranked pairs whether or not they passed, without examples and affected rows.
+        suspects: what is suspected, and then the best-ranked candidates; each says why it is not found. Examples and
+            affected rows are told of what is suspected alone.
         counts: rows, facts, claims and model calls, how many were used, skipped, cached.
         skipped: rows left out, with reasons.
         provenance: versions, preset, models, options, seed.

@@ -1,0 +1,48 @@
+"""What a judge has shown that it can see, on the user's own images: only of that does its word count.
+
+It sees a name where it affirms it in images whose captions state it: in several of them, in a twentieth at least, and
+more often than elsewhere. A judge that never affirms a name denies every statement of it, whatever the image shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.auditing.association import mentions_by_image
+from symbal_hf.auditing.judges.protocol import Beliefs
+from symbal_hf.auditing.units import Units
+from symbal_hf.language.concepts import Concepts
+
+AFFIRMED = 0.3  # presence from which on the judge sees a name
+LEAST_IMAGES, LEAST_SHARE = 3, 0.05  # of those whose captions state it
+
+
+@dataclass(frozen=True)
+class Competence:
+    """Of P names, what the judge affirms.
+
+    Attributes:
+        seen: (P,) images whose captions state the name, and in which the judge sees it.
+        stated: (P,) images whose captions state it.
+        can_see: (P,) whether that shows that the judge can see it.
+    """
+
+    seen: NDArray[np.int64]
+    stated: NDArray[np.int64]
+    can_see: NDArray[np.bool_]
+
+
+def competence(concepts: Concepts, beliefs: Beliefs, units: Units) -> Competence:
+    """What the judge affirms of each name; given truth, and references, count as able to see everything."""
+    mentioned = mentions_by_image(concepts, units)
+    sees = beliefs.known > AFFIRMED
+    stated, seen = mentioned.sum(0), (mentioned & sees).sum(0)
+    if beliefs.given_truth or beliefs.scorer == "reference":
+        return Competence(seen, stated, np.ones(len(stated), bool))
+    n = len(sees) if units.image is None else int(units.image.max(initial=-1)) + 1
+    elsewhere = (units.any(sees).sum(0) - seen) / np.maximum(n - stated, 1)
+    share = seen / np.maximum(stated, 1)
+    return Competence(seen, stated, (seen >= LEAST_IMAGES) & (share >= LEAST_SHARE) & (share > elsewhere))

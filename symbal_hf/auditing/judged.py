@@ -1,0 +1,170 @@
+"""Pairs (t, v) by a calibrated judge: those whose t is stated more often beside v than what it sees explains.
+
+Where the judge is calibrated, captions that are right state t as often as its presence says, whatever else is in view.
+So images that probably lack t are compared within strata of its presence: a judge that is less sure beside v (rooms
+with a cat look a little like bedrooms) makes no pair, statements beyond that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.auditing.association import FEWEST_MENTIONS, Pair, error_share, other_names, strength
+from symbal_hf.auditing.evidence import Evidence
+from symbal_hf.auditing.judges.protocol import LIMIT
+from symbal_hf.stats.contingency import corrected, cramers_v, stratified_greater
+
+LACKS = 0.3  # presence below which an image probably lacks a thing
+STRATA = np.array([0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25])  # of presence below that
+FEWEST_ROWS = 5  # such images that show a feature
+TESTED = 12  # features of each error that are tested exactly, those with the largest standard scores
+FURTHER, ALPHA = 4, 0.05  # features beside the first, and the level at which each must add something
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Images that probably lack t, by how probably.
+
+    Attributes:
+        rows: (M,) the images among those that the evidence is about.
+        stated: (M,) whether a caption states t; `of` (M,) the stratum of each.
+    """
+
+    rows: NDArray[np.int64]
+    stated: NDArray[np.bool_]
+    of: NDArray[np.int64]
+
+    def without(self, feature: NDArray[np.bool_]) -> Strata:
+        """Those that do not show a feature, (M,)."""
+        return Strata(self.rows[~feature], self.stated[~feature], self.of[~feature])
+
+    def scores(self, has: NDArray[np.float32]) -> NDArray[np.float64]:
+        """(P,) standard scores of "t is stated with the feature" within strata; -inf where nothing can be said."""
+        surplus, variance, shown = np.zeros(has.shape[1]), np.zeros(has.shape[1]), np.zeros(has.shape[1])
+        for stratum in np.unique(self.of[self.stated]):
+            inside = self.of == stratum
+            part, said = has[self.rows[inside]], self.stated[inside]
+            n, m, x = len(said), int(said.sum()), part.sum(0, dtype=np.float64)
+            surplus += part[said].sum(0) - m * x / n
+            variance += m * (n - m) * x * (n - x) / (n * n * max(n - 1, 1))
+        shown = has[self.rows].sum(0)
+        return np.where((variance > 0) & (shown >= FEWEST_ROWS), surplus / np.sqrt(np.maximum(variance, 1e-9)), -np.inf)
+
+    def p_value(self, feature: NDArray[np.bool_]) -> float:
+        """Exact one-sided p-value for a feature, (M,)."""
+        size = int(self.of.max(initial=0)) + 1
+        n, m = np.bincount(self.of, minlength=size), np.bincount(self.of[self.stated], minlength=size)
+        n1 = np.bincount(self.of[feature], minlength=size)
+        some = (n1 > 0) & (m > 0)
+        return stratified_greater(int((self.stated & feature).sum()), n1[some], m[some], n[some])
+
+
+def judged_pairs(evidence: Evidence) -> list[Pair]:
+    """Every pair that might be one, what can be confirmed first; p-values are corrected for all that were looked at."""
+    concepts, competence = evidence.concepts, evidence.competence
+    has = evidence.units.any(_shown(evidence) > 0.5).astype(np.float32)
+    second = np.array([evidence.second is not None and evidence.second.knows(name) for name in concepts.names], bool)
+    # What can be confirmed and what can only be suspected are two families of tests.
+    family = competence.can_see | second
+    looked_at = competence.stated >= FEWEST_MENTIONS
+    similar = None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T
+    pairs: list[Pair] = []
+    for t in np.flatnonzero(looked_at):
+        usable = competence.can_see & ~other_names(concepts, int(t), similar=similar)
+        tried = max(int(usable.sum()), 1) * int((looked_at & (family == family[t])).sum())
+        pairs += _pairs_of(evidence, int(t), has, usable, tried, confirmable=bool(second[t]))
+    return sorted(pairs, key=lambda pair: (not family[pair.error], -strength(pair)))
+
+
+def _shown(evidence: Evidence) -> NDArray[np.float32]:
+    """(N, P) probability that the image shows each concept; a caption that names one is a witness of it."""
+    return np.where(evidence.concepts.mentions(), evidence.beliefs.if_stated, evidence.beliefs.known)
+
+
+def _strata(evidence: Evidence, t: int) -> Strata:
+    """The images that probably lack t, and show nothing that t may be part of."""
+    presence, units = evidence.beliefs.presence[:, t], evidence.units
+    lacks = presence < LACKS  # what cannot be judged, NaN, is not lacking
+    for whole in evidence.wholes_of(t):
+        lacks &= evidence.beliefs.known[:, whole] <= 0.5
+    rows = np.flatnonzero(units.any(lacks))
+    level = units.largest(evidence.beliefs.known[:, t])[rows]
+    return Strata(rows, units.any(evidence.concepts.stated(t))[rows], np.digitize(level, STRATA))
+
+
+def _pairs_of(
+    evidence: Evidence, t: int, has: NDArray[np.float32], usable: NDArray[np.bool_], tried: int, *, confirmable: bool
+) -> Iterator[Pair]:
+    """The error with its feature, and with further ones that matter where those before are not in view."""
+    everything = strata = _strata(evidence, t)
+    usable = usable.copy()
+    # A sentence that names t may owe its other names to the error: they are witnesses of no feature there.
+    for turn in range(1 + FURTHER):
+        z = np.where(usable, strata.scores(has), -np.inf)
+        order = np.argsort(-z, kind="stable")[: int(np.isfinite(z).sum())]
+        if not len(order) or z[order[0]] <= 0:
+            return
+        p = {int(v): strata.p_value(has[strata.rows, v] > 0) for v in order[:TESTED]}
+        first = min(p, key=lambda v: (p[v], -z[v]))
+        if turn and p[first] * tried >= ALPHA:
+            return
+        order = np.array([*sorted(p, key=lambda v: (p[v], -z[v])), *order[TESTED:]])
+        yield _pair(evidence, t, order, z[order], everything, has, p[first], tried, confirmable)
+        usable &= ~other_names(evidence.concepts, first)
+        strata = strata.without(has[strata.rows, first] > 0)
+
+
+def _pair(
+    evidence: Evidence,
+    t: int,
+    order: NDArray[np.int64],
+    z: NDArray[np.float64],
+    strata: Strata,
+    has: NDArray[np.float32],
+    p: float,
+    tried: int,
+    confirmable: bool,
+) -> Pair:
+    concepts, beliefs, v = evidence.concepts, evidence.beliefs, int(order[0])
+    stated, has_feature = concepts.stated(t), _column(evidence, v)
+    inside = has[strata.rows, v] > 0
+    a, n1, m = int((strata.stated & inside).sum()), int(inside.sum()), int(strata.stated.sum())
+    lacks = stated & (beliefs.presence[:, t] < LACKS)
+    # Where nobody else will look, t must also look false against how often it is there at all.
+    ratio = in_surroundings(evidence, t, has_feature) if confirmable else beliefs.log_ratio[:, t]
+    share = error_share(t, ratio[evidence.units.first(stated & has_feature)])
+    overall = error_share(t, beliefs.log_ratio[evidence.units.first(stated), t])
+    return Pair(
+        error=t,
+        feature=v,
+        features=tuple(int(o) for o in order[:40]),
+        scores=tuple(float(x) for x in z[:40]),
+        wrong=lacks,
+        has_feature=has_feature,
+        table=(a, n1, m - a, len(inside) - n1),
+        v=float(cramers_v(a, n1, m, len(inside))),
+        p=p,
+        p_corrected=float(corrected([p], tried=tried)[0]),
+        share=share,
+        overall=overall,
+        evidence=overall.evidence,
+    )
+
+
+def _column(evidence: Evidence, v: int) -> NDArray[np.bool_]:
+    stated = evidence.concepts.stated(v)
+    return np.where(stated, evidence.beliefs.if_stated[:, v], evidence.beliefs.known[:, v]) > 0.5
+
+
+def in_surroundings(evidence: Evidence, t: int, has_feature: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """(N,) log-ratios of t against how often it is there beside v, and not against how often it is there at all."""
+    known = evidence.beliefs.known[:, t]
+    if not has_feature.any():
+        return evidence.beliefs.log_ratio[:, t]
+    here, all_over = (np.clip(known[rows].mean(), 1e-4, 1 - 1e-4) for rows in (has_feature, slice(None)))
+    shift = np.log(here / (1 - here)) - np.log(all_over / (1 - all_over))
+    return np.clip(evidence.beliefs.log_ratio[:, t] + shift, -LIMIT, LIMIT)

@@ -1,0 +1,81 @@
+"""Who says that an error is one: the judge that accuses does not also confirm.
+
+A pair that passed every gate is *found* where the truth was given, where a witness other than the accuser confirms it,
+or where the accuser has shown, on the user's own images, that it can see t. Everything else is *suspected*: one
+judge's word, told with the reason and with what would settle it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbal_hf.auditing.association import Pair, error_share
+from symbal_hf.auditing.evidence import Evidence
+
+LEAST_FALSE = 0.25  # of the rejected rows, at the lower end, that a witness must hold to be false
+MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
+
+
+@dataclass(frozen=True)
+class Testimony:
+    """What is known of one accusation.
+
+    Attributes:
+        witness: who confirms it: "objects", "references", the name of a second judge, "competence"; None: nobody.
+        confirmed: rejected rows that the witness holds to be false, of `rows` that it looked at; for "competence" the
+            captions that state t and in whose image the judge does see it, of all that state it.
+        reason: why the pair is suspected only, and what would settle it; "" where it is found.
+    """
+
+    witness: str | None
+    confirmed: int
+    rows: int
+    reason: str = ""
+
+
+def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
+    """Who confirms that `name`, the t of this pair, is stated falsely."""
+    rejected = np.flatnonzero(evidence.units.first(pair.wrong & pair.has_feature))
+    beliefs = evidence.beliefs
+    if beliefs.given_truth or beliefs.scorer == "reference":
+        witness = "objects" if beliefs.given_truth else "references"
+        return Testimony(witness, len(rejected), len(rejected))
+    if evidence.second is not None and evidence.second.knows(name):
+        return _by_second_judge(evidence, pair, name, rejected)
+    return _by_competence(evidence, pair, name)
+
+
+def _by_second_judge(evidence: Evidence, pair: Pair, name: str, rejected: NDArray[np.int64]) -> Testimony:
+    second = evidence.second
+    assert second is not None
+    rejected = _some(rejected, MOST_LOOKED_AT)
+    unsaid = evidence.units.first(pair.has_feature & ~evidence.concepts.stated(pair.error))
+    ratio = second.log_ratio(name, rejected, beside=_some(np.flatnonzero(unsaid), MOST_BESIDE))
+    confirmed = int((ratio > 0).sum())
+    if error_share(0, ratio).low >= LEAST_FALSE:
+        return Testimony(second.name, confirmed, len(rejected))
+    reason = (
+        f"{second.name} does not confirm it: it sees no {name!r} in {confirmed} of {len(rejected)} rejected rows; let a "
+        "person look at 20 of them (--human-template)."
+    )
+    return Testimony(None, confirmed, len(rejected), reason)
+
+
+def _some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+
+
+def _by_competence(evidence: Evidence, pair: Pair, name: str) -> Testimony:
+    shown = evidence.competence
+    seen, stated = int(shown.seen[pair.error]), int(shown.stated[pair.error])
+    if shown.can_see[pair.error]:
+        return Testimony("competence", seen, stated)
+    where = "in none" if not seen else f"in {seen}"
+    reason = (
+        f"the judge saw {name!r} {where} of the {stated} images whose captions state it, so it cannot tell; give "
+        "objects or references, a second look (symbal validate), or let a person look (--human-template)."
+    )
+    return Testimony(None, seen, stated, reason)

@@ -1,0 +1,54 @@
+"""The unit of every test is the image: several captions of one image, or copies of it, count once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Units:
+    """Which image each of N rows shows.
+
+    Attributes:
+        image: (N,) index of its image, from 0 and without a gap; None where every row has its own.
+
+    >>> units = Units(np.array([0, 0, 1]))
+    >>> units.any(np.array([False, True, False])), units.first(np.array([True, True, True]))
+    (array([ True, False]), array([ True, False,  True]))
+    """
+
+    image: NDArray[np.int64] | None = None
+
+    def any(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(M, ...) of each image, whether it holds for any of its rows (N, ...)."""
+        return rows if self.image is None else np.logical_or.reduceat(rows[self._order], self._starts)
+
+    def largest(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+        """(M, ...) of each image, the largest value of its rows (N, ...)."""
+        return values if self.image is None else np.maximum.reduceat(values[self._order], self._starts)
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        """(N,) the rows, image by image."""
+        assert self.image is not None
+        return np.argsort(self.image, kind="stable")
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """(M,) where in that order each image begins."""
+        assert self.image is not None
+        return np.flatnonzero(np.diff(self.image[self._order], prepend=-1))
+
+    def first(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(N,) the rows of a mask, of each image the first alone."""
+        if self.image is None:
+            return rows
+        chosen = np.flatnonzero(rows)
+        _, index = np.unique(self.image[chosen], return_index=True)
+        out = np.zeros(len(rows), bool)
+        out[chosen[index]] = True
+        return out
