@@ -13,7 +13,7 @@ from scipy import sparse
 from symbal_hf.core.errors import BadData
 from symbal_hf.language.denials import asserted
 from symbal_hf.language.facts import Facts
-from symbal_hf.language.phrases import Vocabulary, noun_phrases, singular
+from symbal_hf.language.phrases import Vocabulary, names_of, noun_phrases, singular
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,7 @@ def _completed(facts: Facts, found: Sequence[frozenset[str]], names: Sequence[st
     out = []
     for text, group in zip(facts.text, found, strict=True):
         missed = compounds.find(asserted(text)) - group
-        heads = {" ".join(name.split()[start:]) for name in missed for start in range(len(name.split()))}
-        out.append(group | heads)
+        out.append(group | {part for name in missed for part in names_of(name.split())})
     return out
 
 

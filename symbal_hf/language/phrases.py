@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from importlib import resources
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,19 +32,57 @@ ONE = frozenset(("a", "an", "one", "another", "each", "every", "this"))
 AMOUNTS = frozenset(("dozen", "couple", "pair", "few", "hundred", "thousand", "million"))
 
 
+# What is spoken of in the plural though it is one thing.
+PLURAL_ONLY = frozenset(
+    """
+    binoculars clothes goggles jeans leggings pajamas pants pliers pyjamas scissors shorts sunglasses tights tongs
+    trousers tweezers
+    """.split()  # noqa: SIM905
+)
+
+
 @lru_cache(maxsize=65_536)
 def singular(noun: str) -> str:
-    """The singular of an English noun ("buses" -> "bus", "people" -> "person"); anything else stays as it is."""
-    if noun.endswith("s"):
-        import simplemma
+    """The singular of an English noun ("buses" -> "bus", "people" -> "person"); anything else stays as it is.
 
-        # The dictionary lemmatizer knows "bus" and "scissors", which rule-based ones cut to "bu" and "scissor".
-        if noun.endswith("ss"):
-            return noun
-        lemma = simplemma.lemmatize(noun, "en").lower()
-        if lemma != noun or len(noun) < 3 or simplemma.is_known(noun, "en"):
-            return lemma
-    return (noun and _inflector().singular_noun(noun)) or noun
+    A dictionary and rules each propose one: the dictionary knows "bus", rules know that "skies" are no "ski". The one
+    wins whose plural the noun is, then the one that a lexicon has as a noun.
+    """
+    from textblob.en import lexicon
+
+    if noun.endswith("ss") or noun in PLURAL_ONLY or lexicon.get(noun) == "NN":
+        return noun
+    import simplemma
+
+    rules, by_rule = _inflector(), _inflector().singular_noun(noun) if noun else False
+    if not noun.endswith("s"):
+        return by_rule or noun
+    proposed = dict.fromkeys((simplemma.lemmatize(noun, "en").lower(), by_rule or noun))
+
+    def likely(one: str) -> tuple[bool, bool, bool]:
+        fits = one != noun and rules.plural_noun(one) == noun
+        return fits, str(lexicon.get(one)).startswith("NN"), simplemma.is_known(one, "en")
+
+    return max(proposed, key=likely)
+
+
+@lru_cache(maxsize=1)
+def other_things() -> frozenset[tuple[str, ...]]:
+    """Pairs of words whose second, alone, names another thing ("hot dog", "toilet paper")."""
+    lines = resources.files("symbal_hf.language").joinpath("compounds.txt").read_text("utf-8").splitlines()
+    return frozenset(tuple(line.split()) for line in lines if not line.startswith("#"))
+
+
+def names_of(words: Sequence[str]) -> list[str]:
+    """What a thing of these words is called, the shorter names too: an "old stop sign" is a sign, a "hot dog" no dog."""
+    whole = tuple(words[-2:]) in other_things()
+    return [" ".join(words[start:]) for start in range(len(words) - whole)]
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name; two that together name another thing than the second count as one."""
+    words = name.lower().split()
+    return [*words[:-2], " ".join(words[-2:])] if tuple(words[-2:]) in other_things() else words
 
 
 @lru_cache(maxsize=1)
@@ -82,8 +121,7 @@ def noun_phrases(text: str) -> frozenset[str]:
             if head in EMPTY_NOUNS or len(head) < 2:
                 continue
             words = [w for w, _ in run[max(0, end - 2) : end]] + [head]
-            for start in range(len(words)):
-                out.add(" ".join(words[start:]))
+            out.update(names_of(words))
         run.clear()
 
     before, promised, one = "", False, False
@@ -188,6 +226,21 @@ class Vocabulary:
             if end == begin and one != other
         }
 
+    def had(self, text: str) -> set[tuple[tuple[str, ...], str, str]]:
+        """What `text` says that a named thing has, by another word than the class's own, as a compound of both.
+
+        "The toilet has a tank and a seat", where "seat" names the class chair: (("toilet", "seat"), "toilet", "chair").
+        """
+        spans, words = self._find(text), self._words[text]
+        return {
+            (words[start:end] + words[begin:stop], one, other)
+            for (start, end, one), (begin, stop, other) in combinations(spans, 2)
+            if one != other and words[end] in HAS and words[begin:stop] != _key(other)
+        }
+
+
+HAS = frozenset(map(singular, ("has", "have", "having", "with")))  # as words are kept
+
 
 def _key(text: str) -> tuple[str, ...]:
     return tuple(singular(w) for w in WORD.findall(text.lower()))
@@ -212,7 +265,7 @@ def compounds_of_parts(
         embed: unit vectors of texts.
         least: how often a compound must be used.
     """
-    count = Counter(compound for text in texts for compound in vocabulary.compounds(text))
+    count = Counter(compound for text in texts for compound in (*vocabulary.compounds(text), *vocabulary.had(text)))
     known = sorted(compound for compound, n in count.items() if n >= least)
     if not known:
         return {}
