@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from benchmark_builder.bases.base import Base
 from benchmark_builder.planting.inject import Infeasible, Plan, largest_v, solve
 from benchmark_builder.scenes.compose import is_uncounted, noun_phrase
+from symbal_hf.core.files import packaged_lines
 from symbal_hf.language.facts import sentences
 from symbal_hf.language.phrases import Vocabulary, singular
 
@@ -43,8 +43,7 @@ class Planted:
 @lru_cache(maxsize=1)
 def natural_templates() -> tuple[str, ...]:
     """The packaged sentence templates for natural images."""
-    text = resources.files("benchmark_builder.planting").joinpath("templates/natural.txt").read_text("utf-8")
-    return tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return packaged_lines("benchmark_builder.planting", "templates/natural.txt")
 
 
 def state(name: str, template: str) -> str:

@@ -9,86 +9,11 @@ from functools import lru_cache
 
 import inflect
 
-# Fields: {a} {b} {c} are objects, {is_a} {is_b} agree with them, {at_a} {at_b} say where in the picture they are,
-# {where} is a place phrase or nothing, {in_place} {a_place} {place} are the place with a preposition, with an
-# article, and bare. A pattern is used only when all that it needs is known. No other noun may be a thing one can see.
-PATTERNS: dict[int, tuple[str, ...]] = {
-    0: (
-        "a picture of {a_place}",
-        "a quiet {place}",
-        "the photo shows {a_place}",
-        "a plain view of {a_place}",
-        "{a_place} with nothing much going on",
-        "a calm scene {in_place}",
-        "a wide view {in_place}",
-        "a picture with nothing special in it",
-        "a plain scene with little to see",
-        "a photo in which nothing stands out",
-        "not much can be seen here",
-        "a calm and empty view",
-        "an image of a quiet spot",
-    ),
-    1: (
-        "{a}{where}",
-        "there {is_a} {a}{where}",
-        "a picture of {a}{where}",
-        "a photo showing {a}{where}",
-        "here {is_a} {a}{where}",
-        "{a} can be seen{where}",
-        "we see {a}{where}",
-        "a view of {a}{where}",
-        "{a} {is_a} in plain sight{where}",
-        "a scene with {a}{where}",
-        "an image that shows {a}{where}",
-        "the eye goes to {a}{where}",
-        "a look at {a}{where}",
-        "{in_place} there {is_a} {a}",
-        "a {place} scene with {a}",
-        "a view of {a_place} with {a} in it",
-        "there {is_a} {a} {at_a}",
-        "{a} {at_a} of the picture",
-        "{at_a} of the photo there {is_a} {a}",
-    ),
-    2: (
-        "{a} and {b}{where}",
-        "{a} next to {b}{where}",
-        "{a} near {b}{where}",
-        "{a} beside {b}{where}",
-        "{a} together with {b}{where}",
-        "a picture of {a} and {b}{where}",
-        "{a} {is_a} close to {b}{where}",
-        "there {is_a} {a} with {b} nearby{where}",
-        "there {is_a} {a} and also {b}{where}",
-        "{a} and {b} are both visible{where}",
-        "a photo of {a} that also shows {b}",
-        "{a} and {b} share the view{where}",
-        "we can see {a} as well as {b}{where}",
-        "not far from {a} there {is_b} {b}{where}",
-        "{a_place} with {a} and {b}",
-        "this {place} has {a} and {b} in it",
-        "{in_place} {is_a} {a}, along with {b}",
-        "{a} {at_a} and {b} {at_b}",
-        "{a} {at_a}, with {b} also in view{where}",
-        "there {is_a} {a} {at_a} of a scene with {b}",
-        "{b} {at_b}, seen together with {a}",
-    ),
-    3: (
-        "{a}, {b} and {c}{where}",
-        "{a} and {b} near {c}{where}",
-        "{a} with {b} and {c}{where}",
-        "{a} next to {b}, with {c} also in view",
-        "a scene with {a}, {b} and {c}{where}",
-        "{a} close to {b} and {c}{where}",
-        "besides {a} there {is_b} {b} and {c}{where}",
-        "a picture of {a} with {b} and {c} around",
-        "we see {a}, {b}, and also {c}{where}",
-        "{a_place} that holds {a}, {b} and {c}",
-        "{in_place}, {a} can be seen with {b} and {c}",
-        "{a} {at_a}, plus {b} and {c}{where}",
-        "{a} {at_a} and {b} {at_b}, with {c} as well",
-    ),
-}
+from symbal_hf.core.files import packaged_lines
 
+_LINES = packaged_lines("benchmark_builder.scenes", "captions.txt")
+# By how many objects they name, from none to three.
+PATTERNS = {n: tuple(line for line in _LINES if sum(f"{{{key}}}" in line for key in "abc") == n) for n in range(4)}
 _AT = {
     "left": "on the left",
     "right": "on the right",
