@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from benchmark_builder.reports.radiology import RANK, Status, mentions
+from benchmark_builder.reports.radiology import Status, mentions, most_affirmative
 from symbal_hf.core.errors import BadData
 
 ENDINGS: Mapping[str, Status] = {
@@ -123,14 +123,12 @@ def graph_statuses(graph: Graph) -> dict[str, Status]:
     """The status of each concept whose name holds an observation; the most affirmative observation counts."""
     starts = [0, *accumulate(len(token) + 1 for token in graph.tokens)]
     text = " ".join(graph.tokens).lower()
-    out: dict[str, Status] = {}
+    votes: list[tuple[str, Status]] = []
     for mention in mentions(text):
         if mention.kind != "named":
             continue  # of "heart size is normal" RadGraph calls "normal" present
         for entity in graph.entities:
             inside = starts[entity.first] < mention.end and mention.start < starts[entity.last + 1] - 1
             if entity.kind == "Observation" and inside:
-                before = out.get(mention.concept)
-                if before is None or RANK[entity.status] > RANK[before]:
-                    out[mention.concept] = entity.status
-    return out
+                votes.append((mention.concept, entity.status))
+    return most_affirmative(votes)
