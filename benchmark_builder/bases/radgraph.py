@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from benchmark_builder.bases.files import read_json_lines
 from benchmark_builder.reports.radiology import Status, mentions, most_affirmative
 from symbal_hf.core.errors import BadData
 
@@ -56,26 +56,13 @@ def read_radgraph(path: Path, studies: Collection[str]) -> dict[str, Graph]:
     Raises:
         BadData: no such file, a line that is no such object, or token numbers outside of the text.
     """
-    if not path.is_file():
-        raise BadData(f"no file {path}; give the JSON lines with RadGraph-XL's output, or leave radgraph out.")
-    out: dict[str, Graph] = {}
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                try:
-                    row = json.loads(line)
-                    study = str(row["id"]).removeprefix("s")
-                    if study in studies:
-                        out[study] = _graph(row)
-                except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-                    raise BadData(
-                        f"{path}, line {number}: {error!r}; each line must be one whole JSON object with 'id', 'text' "
-                        "and RadGraph-XL's 'entities'."
-                    ) from error
-    except UnicodeDecodeError as error:
-        raise BadData(f"{path} is not UTF-8 ({error.reason} at byte {error.start}); write it anew.") from error
+
+    def row(line: Mapping[str, Any]) -> tuple[str, Graph | None]:
+        study = str(line["id"]).removeprefix("s")
+        return study, _graph(line) if study in studies else None
+
+    rows = read_json_lines(path, row, "'id', 'text' and RadGraph-XL's 'entities'")
+    out = {study: graph for study, graph in rows if graph is not None}
     if not out:
         raise BadData(f"{path} has none of the {len(studies)} studies; its ids must be study ids such as 's50414267'.")
     return out

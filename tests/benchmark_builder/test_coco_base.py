@@ -134,7 +134,7 @@ def change(path, edit):
          r"captions_val2017\.json: image 3 has 0 captions"),
         (lambda f: change(texts(f), lambda d: d["annotations"][0].pop("caption")),
          r"captions_val2017\.json: annotation 0 has no caption"),
-        (lambda f: (f / "val2017/000000000007.jpg").unlink(), r"no photo .*000000000007\.jpg"),
+        (lambda f: (f / "val2017/000000000007.jpg").unlink(), r"no image file .*000000000007\.jpg"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_right_are_named_in_one_sentence(folder, spoil, complaint):
