@@ -91,6 +91,7 @@ def candidates(
         if base.statements is not None and not base.statements.get(pair.textual_error):
             plan = Infeasible(strength, 0.0)  # nothing in the reports states it
         n, n_feature, free_with = len(base), int(has.sum()), int((free & has).sum())
+        areas = [area[pair.visual_feature] for area in base.areas or () if pair.visual_feature in area]
         if n_feature < min_images and isinstance(plan, Plan):
             plan = Infeasible(strength, largest_v(n, n_feature, free_with))
         yield Setting(
@@ -105,28 +106,21 @@ def candidates(
             n_error_present=sum(pair.textual_error in base.present(row) for row in range(n)),
             free_with=free_with,
             free_without=int((free & ~has).sum()),
-            mean_feature_area=_mean_area(base, pair.visual_feature),
+            mean_feature_area=float(np.mean(areas)) if areas else None,
         )
-
-
-def _mean_area(base: Base, name: str) -> float | None:
-    if base.areas is None:
-        return None
-    known = [area[name] for area in base.areas if name in area]
-    return float(np.mean(known)) if known else None
 
 
 def features(kind: str, *, references: bool = False) -> Any:
     """The `datasets.Features` of one kind of table: rows, objects, images, injections or settings."""
     from datasets import Features, Image, List, Value
 
-    text, whole, number = Value("string"), Value("int32"), Value("float64")
+    text, whole, number, truth = Value("string"), Value("int32"), Value("float64"), Value("bool")
     names = List(text)
     return {
         "rows": Features(image_id=text, caption=text, **({"references": names} if references else {})),
         "objects": Features(image_id=text, objects=names, areas=List(Value("float32")), also_present=names),
         "images": Features(image_id=text, image=Image()),
-        "injections": Features(config=text, image_id=text, sentence=text, with_feature=Value("bool")),
+        "injections": Features(config=text, image_id=text, sentence=text, with_feature=truth),
         "settings": Features(
             config=text,
             domain=text,
@@ -134,7 +128,7 @@ def features(kind: str, *, references: bool = False) -> Any:
             textual_error=text,
             visual_feature=text,
             strength_target=number,
-            feasible=Value("bool"),
+            feasible=truth,
             strength=number,
             largest_strength=number,
             strategies=names,
@@ -160,24 +154,16 @@ def settings_table(base: Base, settings: Sequence[Setting], *, seed: int) -> pa.
         plan = s.plan if isinstance(s.plan, Plan) else None
         rows.append(
             {
-                "config": s.config,
+                **vars(s),  # what the schema does not have is passed over
                 "domain": base.name,
                 "base": base.origin,
-                "textual_error": s.textual_error,
-                "visual_feature": s.visual_feature,
                 "strength_target": s.strength,
                 "feasible": s.feasible,
                 "strength": plan and plan.achieved,
                 "largest_strength": s.largest,
-                "strategies": list(s.strategies),
                 "n_rows": len(base),
-                "n_feature": s.n_feature,
-                "n_error_present": s.n_error_present,
-                "free_with": s.free_with,
-                "free_without": s.free_without,
                 "with_feature": plan and plan.with_feature,
                 "without_feature": plan and plan.without_feature,
-                "mean_feature_area": s.mean_feature_area,
                 "seed": seed,
             }
         )

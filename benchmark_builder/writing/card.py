@@ -48,7 +48,7 @@ def write_card(folder: str | Path, *, statistics: bool) -> Path:
     Raises:
         BadData: a folder without settings, a setting without its data, or figures that are not there.
     """
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     folder = Path(folder)
     stats = count(folder)
@@ -56,9 +56,8 @@ def write_card(folder: str | Path, *, statistics: bool) -> Path:
     files = _files(folder)
     example = _check(folder, domains, files)
     shown = _figures(folder, stats) if statistics else []
-    templates = resources.files("hub_cards")
     environment = Environment(
-        loader=FunctionLoader(lambda name: templates.joinpath(name).read_text("utf-8")),
+        loader=FileSystemLoader(str(resources.files("hub_cards"))),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -24,7 +24,9 @@ _STYLE: dict[Any, Any] = {
     "xtick.color": "#555555", "ytick.color": "#555555", "legend.frameon": False, "legend.fontsize": 9,
 }  # fmt: skip
 
-Panel = Callable[["Axes", dict[str, str]], None]  # draws into axes, given the colour of each domain
+Values = Sequence[tuple[str, float]]  # the domain of a setting, and what is drawn of it
+Colours = dict[str, str]  # of each domain
+Panel = Callable[["Axes", Colours], None]
 
 
 @dataclass(frozen=True)
@@ -64,29 +66,27 @@ def composition(settings: Sequence[Setting]) -> bytes | None:
         return None
     sizes = sorted({s.size for s in settings})
 
-    def size(axes: Axes, colours: dict[str, str]) -> None:
+    def size(axes: Axes, colours: Colours) -> None:
         label, title = "image-text pairs in a dataset", "Dataset size"
         if len(sizes) > MOST_SIZES:
             _histogram(axes, [(s.domain, s.size) for s in settings], _edges(max(sizes)), colours, label, title)
             axes.xaxis.set_major_formatter("{x:,.0f}")
         else:
-            counts = {d: [sum(s.size == n and s.domain == d for s in settings) for n in sizes] for d in colours}
-            _stacked(axes, range(len(sizes)), counts, 0.5, colours, label, title)
-            axes.set_xticks(range(len(sizes)), [f"{n:,}" for n in sizes])
-            axes.set_xlim(-0.75, len(sizes) - 0.25)
+            places = [(s.domain, sizes.index(s.size)) for s in settings]
+            _named(axes, places, [f"{n:,}" for n in sizes], colours, label, title)
 
-    def strength(axes: Axes, colours: dict[str, str]) -> None:
+    def strength(axes: Axes, colours: Colours) -> None:
         steps = [BAR_STEP * (k - 0.5) for k in range(round(1 / BAR_STEP) + 2)]
         values = [(s.domain, s.strength) for s in settings]
         _histogram(axes, values, steps, colours, "Cramér's V reached (0 to 1)", "Strength of the association")
         axes.set_xlim(0, 1)
         axes.set_xticks([k / 10 for k in range(11)])
 
-    def error(axes: Axes, colours: dict[str, str]) -> None:
+    def error(axes: Axes, colours: Colours) -> None:
         values = [(s.domain, s.error_share) for s in settings]
         _shares(axes, values, colours, "share of pairs with the planted error t", "Frequency of the textual error")
 
-    def feature(axes: Axes, colours: dict[str, str]) -> None:
+    def feature(axes: Axes, colours: Colours) -> None:
         values = [(s.domain, s.feature_share) for s in settings]
         _shares(axes, values, colours, "share of pairs whose image shows v", "Frequency of the visual feature")
 
@@ -100,16 +100,14 @@ def features(settings: Sequence[Setting], *, note: str = "") -> bytes | None:
     """
     areas = [(s.domain, s.feature_area) for s in settings if s.feature_area is not None]
     tagged = [s for s in settings if s.strategies]
+    names = [*STRATEGIES, *sorted({tag for s in tagged for tag in s.strategies} - set(STRATEGIES))]
 
-    def area(axes: Axes, colours: dict[str, str]) -> None:
+    def area(axes: Axes, colours: Colours) -> None:
         _shares(axes, areas, colours, "mean share of the image area that v takes", "Size of the visual feature")
 
-    def category(axes: Axes, colours: dict[str, str]) -> None:
-        names = [*STRATEGIES, *sorted({tag for s in tagged for tag in s.strategies} - set(STRATEGIES))]
-        counts = {d: [sum(s.domain == d and name in s.strategies for s in tagged) for name in names] for d in colours}
-        _stacked(axes, range(len(names)), counts, 0.5, colours, "sampling category of (t, v)", "Sampling category")
-        axes.set_xticks(range(len(names)), names)
-        axes.set_xlim(-0.75, len(names) - 0.25)
+    def category(axes: Axes, colours: Colours) -> None:
+        places = [(s.domain, names.index(tag)) for s in tagged for tag in s.strategies]
+        _named(axes, places, names, colours, "sampling category of (t, v)", "Sampling category")
 
     shown = [s for s in settings if s.feature_area is not None or s.strategies]
     return _figure([*([area] if areas else []), *([category] if tagged else [])], settings, shown, note)
@@ -123,7 +121,7 @@ def _edges(largest: float, bars: int = 30) -> list[float]:
     return [width * k for k in range(int(largest / width + 1e-9) + 2)]
 
 
-def _shares(axes: Axes, values: Sequence[tuple[str, float]], colours: dict[str, str], label: str, title: str) -> None:
+def _shares(axes: Axes, values: Values, colours: Colours, label: str, title: str) -> None:
     from matplotlib.ticker import PercentFormatter
 
     edges = _edges(max(value for _, value in values))
@@ -132,32 +130,28 @@ def _shares(axes: Axes, values: Sequence[tuple[str, float]], colours: dict[str, 
     axes.xaxis.set_major_formatter(PercentFormatter(1, symbol=""))
 
 
+def _named(axes: Axes, places: Values, names: Sequence[str], colours: Colours, label: str, title: str) -> None:
+    """A bar for each name."""
+    edges = [k - 0.5 for k in range(len(names) + 1)]
+    _histogram(axes, places, edges, colours, label, title, filled=0.47)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.75, len(names) - 0.25)
+
+
 def _histogram(
-    axes: Axes, values: Sequence[tuple[str, float]], edges: list[float], colours: dict[str, str], label: str, title: str
-) -> None:
-    import numpy as np
-
-    counts = {d: np.histogram([v for domain, v in values if domain == d], edges)[0].tolist() for d in colours}
-    width = edges[1] - edges[0]
-    _stacked(axes, [edge + width / 2 for edge in edges[:-1]], counts, width, colours, label, title)
-
-
-def _stacked(
     axes: Axes,
-    places: Sequence[float],
-    counts: dict[str, list[int]],
-    width: float,
-    colours: dict[str, str],
+    values: Values,
+    edges: list[float],
+    colours: Colours,
     label: str,
     title: str,
+    filled: float = 0.94,
 ) -> None:
-    """Bars of width `width` around `places`, one domain on top of the other."""
+    """Bars between `edges`, each as wide as `filled` of the room, one domain on top of the other."""
     from matplotlib.ticker import MaxNLocator
 
-    floor = [0] * len(places)
-    for domain, heights in counts.items():
-        axes.bar(places, heights, 0.94 * width, floor, color=colours[domain])
-        floor = [low + high for low, high in zip(floor, heights, strict=True)]
+    own = [[value for domain, value in values if domain == d] for d in colours]
+    axes.hist(own, edges, color=list(colours.values()), stacked=True, rwidth=filled)
     axes.set(xlabel=label, ylabel="settings", title=title)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.tick_params(axis="x", length=3)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.huggingface.publish import check_repo, reason, sending
+from symbal_hf.huggingface.publish import check_repo, make_repo, reason, sending
 
 CARDS = ("README.md", "eval.yaml")
 TABLES = ("settings", "data", "objects", "images", "injections")
@@ -57,12 +57,11 @@ def publish(
 
     api = HfApi(token=token)
     with sending(f"{repo} was not published", again="then run it again: what has arrived is not sent twice."):
-        _validate(card)
-        # Nothing is made where a repo is there: a pull request to somebody else's needs no such right.
-        if not api.repo_exists(repo, repo_type="dataset"):
-            api.create_repo(repo, repo_type="dataset", private=private or None, exist_ok=True)
-        if private and not api.repo_info(repo, repo_type="dataset").private:
-            raise BadData(f"{repo} is public already; make it private in its settings, or publish to a new name.")
+        try:
+            card.validate()
+        except ValueError as error:
+            raise BadData(f"the Hub does not take README.md: {reason(error)}; mend its metadata.") from error
+        make_repo(api, repo, "dataset", private=private)
         if revision and not revision.startswith("refs/"):
             api.create_branch(repo, branch=revision, repo_type="dataset", exist_ok=True)
         done = api.upload_folder(
@@ -160,10 +159,3 @@ def _card(path: Path) -> Any:
         return DatasetCard.load(path)
     except Exception as error:  # YAML that does not parse, or parses to no card
         raise BadData(f"{path} is no dataset card: {reason(error)}; mend its metadata or build again.") from error
-
-
-def _validate(card: Any) -> None:
-    try:
-        card.validate()
-    except ValueError as error:
-        raise BadData(f"the Hub does not take README.md: {reason(error)}; mend its metadata.") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import itemgetter
 from pathlib import Path
@@ -139,17 +139,8 @@ def _left_out(made: Mapping[str, Sequence[Setting]]) -> Iterable[str]:
 
 def summary_rows(stats: Statistics) -> list[list[str]]:
     """The summary as text: a header with the domains' names, then one row a measure."""
-
-    def percent(value: float | None) -> str:
-        return "–" if value is None else f"{100 * value:.1f} %"
-
-    def small(value: float | None) -> str:
-        return "–" if value is None else f"{value:.4f}"
-
-    def whole(value: int) -> str:
-        return f"{value:,}"
-
-    measures: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    whole, small, percent = "{:,}", "{:.4f}", "{:.1%}"
+    measures = (
         ("candidate settings", "candidates", whole),
         ("feasible", "feasible", whole),
         ("infeasible", "infeasible", whole),
@@ -162,8 +153,15 @@ def summary_rows(stats: Statistics) -> list[list[str]]:
         (f"settings with |V - target| ≤ {TOLERANCE}", "gap_within", percent),
         ("rows with the planted error, median", "error_share", percent),
     )
+
+    def shown(value: float | None, form: str) -> str:
+        return "–" if value is None else form.format(value).replace("%", " %")
+
     header = ["", *(summary.domain for summary in stats.summaries)]
-    return [header, *([label, *(show(getattr(s, name)) for s in stats.summaries)] for label, name, show in measures)]
+    return [
+        header,
+        *([label, *(shown(getattr(s, name), form) for s in stats.summaries)] for label, name, form in measures),
+    ]
 
 
 def table(stats: Statistics) -> Table:
