@@ -86,6 +86,20 @@ class Ground:
         self._split: dict[int, list[str]] = {}
         self._stated: dict[tuple[str, int], tuple[str, str]] = {}
 
+    @classmethod
+    def of(
+        cls,
+        captions: Sequence[str],
+        objects: Sequence[frozenset[str]],
+        *,
+        seed: int = 0,
+        ids: Sequence[str] | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> Ground:
+        """Rows that are no base yet; `plant` says what is what."""
+        ids = [str(i) for i in range(len(captions))] if ids is None else ids
+        return cls(Base(tuple(ids), tuple(captions), tuple(objects), vocabulary=vocabulary), seed=seed)
+
     def has(self, name: str) -> NDArray[np.bool_]:
         """(N,) which images plainly show `name`."""
         if name not in self._has:
@@ -195,29 +209,5 @@ def plant(
     Raises:
         ValueError: t equal to v, or names that occur in no row's objects where they are needed.
     """
-    ground = Ground(_base(captions, objects, ids, vocabulary), seed=seed)
+    ground = Ground.of(captions, objects, seed=seed, ids=ids, vocabulary=vocabulary)
     return ground.plant(textual_error, visual_feature, strength)
-
-
-def plant_at_random(
-    captions: Sequence[str],
-    objects: Sequence[frozenset[str]],
-    *,
-    textual_error: str,
-    n: int,
-    seed: int = 0,
-    ids: Sequence[str] | None = None,
-    vocabulary: Vocabulary | None = None,
-) -> Planted:
-    """Plant `textual_error` in `n` rows that lack it, chosen with no regard to anything else: unsystematic errors."""
-    return Ground(_base(captions, objects, ids, vocabulary), seed=seed).plant_at_random(textual_error, n)
-
-
-def _base(
-    captions: Sequence[str],
-    objects: Sequence[frozenset[str]],
-    ids: Sequence[str] | None,
-    vocabulary: Vocabulary | None,
-) -> Base:
-    ids = [str(i) for i in range(len(captions))] if ids is None else ids
-    return Base(tuple(ids), tuple(captions), tuple(objects), vocabulary=vocabulary)

@@ -30,8 +30,7 @@ NAMES = {"read": "read with", "rows_sha256": "SHA-256 of the rows", "symbal_hf":
 class RateBar:
     """One rate with its interval; `errors`, `rows` and `rate` are the fields of the table that it shows."""
 
-    label: str
-    kind: str
+    name: str
     errors: int
     rows: int
     rate: float
@@ -89,12 +88,10 @@ def cards(finding: Finding, images: Mapping[str, bytes], validated: Validated | 
 def bars(table: Finding | Validated) -> list[RateBar]:
     """The two rates with their Wilson intervals."""
     rates = (
-        ("With", "with", table.errors_with_feature, table.rows_with_feature, table.error_rate_with),
-        ("Without", "without", table.errors_without_feature, table.rows_without_feature, table.error_rate_without),
+        ("with", table.errors_with_feature, table.rows_with_feature, table.error_rate_with),
+        ("without", table.errors_without_feature, table.rows_without_feature, table.error_rate_without),
     )
-    return [
-        RateBar(label, kind, errors, rows, rate, *wilson(errors, rows)) for label, kind, errors, rows, rate in rates
-    ]
+    return [RateBar(name, errors, rows, rate, *wilson(errors, rows)) for name, errors, rows, rate in rates]
 
 
 def _card(example: Example, has_feature: bool | None, jpeg: bytes | None, boxes: tuple[Box, ...]) -> Card:

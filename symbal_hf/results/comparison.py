@@ -20,10 +20,6 @@ SAME = (
     '"Same" says that no difference is shown: its interval contains 0, or its p-value, corrected by Holm for all '
     "findings compared, is 0.05 or more."
 )
-HEADS = (
-    "| captions wrongly say | when the image shows | in B | A: with / without | B: with / without "
-    "| difference in points (95 %) | p (Holm) |"
-)
 FILES = ("comparison.json", "comparison.csv", "comparison.md")
 
 
@@ -211,24 +207,13 @@ class Comparison:
 
     def markdown(self) -> str:
         """The page: the sentence, the table, and what to know about it."""
-        lines = ["# Comparison of two audits", "", self.sentence, ""]
-        for name, side in (("A", self.a), ("B", self.b)):
-            said = f"{side.findings} findings" if side.findings else "nothing systematic"
-            lines.append(
-                f"- {name}: {_cell(side.source)}, {side.rows:,} rows, {side.rows_skipped:,} left out, judged by "
-                f"{side.scorer}: {said}"
-            )
-        how = "the same images, paired by id" if self.paired else f"different rows ({_cell(self.why_unpaired or '')})"
-        lines += [f"- Rows: {how}", *(f"- {_cell(note)}" for note in self.notes), ""]
-        if self.findings:
-            lines += [HEADS, "|---|---|---|---:|---:|---:|---:|"]
-            lines += [f"| {' | '.join(map(_cell, cells(found)))} |" for found in self.findings]
-            lines += ["", SAME, ""] + [
-                f"- {_cell(f.textual_error)} with {_cell(f.visual_feature)} was not measured: {_cell(f.reason or '')}"
-                for f in self.findings
-                if f.verdict == "not measured"
-            ]
-        return "\n".join(lines).rstrip() + "\n"
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        files = FileSystemLoader(Path(__file__).parent)
+        environment = Environment(loader=files, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        environment.filters.update(cell=_cell, cells=cells)  # no autoescape: this is Markdown
+        page = environment.get_template("comparison.md.jinja")
+        return page.render(vars(self), sentence=self.sentence, same=SAME).rstrip() + "\n"
 
 
 def check_new(folder: str | Path) -> Path:

@@ -66,8 +66,27 @@ class Affected:
     alignment: float | None = None
 
 
+class Rates:
+    """The error rates of a table of counts, with the feature and without."""
+
+    errors_with_feature: int
+    rows_with_feature: int
+    errors_without_feature: int
+    rows_without_feature: int
+
+    @property
+    def error_rate_with(self) -> float:
+        """Share in [0, 1]; 0 when no row has the feature."""
+        return self.errors_with_feature / max(self.rows_with_feature, 1)
+
+    @property
+    def error_rate_without(self) -> float:
+        """Share in [0, 1]; 0 when every row has the feature."""
+        return self.errors_without_feature / max(self.rows_without_feature, 1)
+
+
 @dataclass(frozen=True)
-class Finding:
+class Finding(Rates):
     """One (textual error t, visual feature v) with its statistics over the rows in which t is truly absent.
 
     Attributes:
@@ -114,16 +133,6 @@ class Finding:
     def affected_ids(self) -> tuple[str, ...]:
         """Ids of the affected rows, in their order."""
         return tuple(row.row_id for row in self.affected)
-
-    @property
-    def error_rate_with(self) -> float:
-        """Share in [0, 1]; 0 when no row has the feature."""
-        return self.errors_with_feature / max(self.rows_with_feature, 1)
-
-    @property
-    def error_rate_without(self) -> float:
-        """Share in [0, 1]; 0 when every row has the feature."""
-        return self.errors_without_feature / max(self.rows_without_feature, 1)
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes and the two rates, JSON-able."""

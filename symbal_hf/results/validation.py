@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.files import write_whole
+from symbal_hf.results.findings import Rates
 from symbal_hf.results.json import load_json
 
 FILE = "validation.json"
@@ -50,7 +51,7 @@ class HumanAgreement:
 
 
 @dataclass(frozen=True)
-class Validated:
+class Validated(Rates):
     """One finding at a second look, over all rows that could be judged (paper section 6.4).
 
     Attributes:
@@ -77,16 +78,6 @@ class Validated:
     p_value: float
     human: HumanAgreement | None = None
     boxes: Mapping[str, tuple[Box, ...]] = field(default_factory=dict)
-
-    @property
-    def error_rate_with(self) -> float:
-        """Share in [0, 1]; 0 when no row has the feature."""
-        return self.errors_with_feature / max(self.rows_with_feature, 1)
-
-    @property
-    def error_rate_without(self) -> float:
-        """Share in [0, 1]; 0 when every row has the feature."""
-        return self.errors_without_feature / max(self.rows_without_feature, 1)
 
 
 @dataclass(frozen=True)
