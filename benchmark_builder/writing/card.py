@@ -146,7 +146,7 @@ def _check(folder: Path, domains: Sequence[Domain], files: dict[str, list[Path]]
 def _figures(folder: Path, stats: Statistics) -> list[dict[str, str]]:
     shown = [{"path": f"{STATISTICS}/{name}", "alt": alt} for name, alt in _FIGURES.items()]
     shown = [figure for figure in shown if (folder / figure["path"]).is_file()]
-    if stats.settings and not shown:
+    if len(stats.settings) and not shown:
         raise BadData(f"{folder / STATISTICS} has no figures; write the statistics there before the card.")
     return shown
 
