@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import inflect
@@ -69,6 +70,38 @@ def in_place(place: str) -> str:
     return f"{_PREPOSITIONS.get(place, 'in')} {with_article(place)}"
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What captions may tell: `compose_captions` says what is what."""
+
+    counts: Mapping[str, int]
+    place: str | None
+    attributes: Mapping[str, str]
+    sizes: Mapping[str, str]
+    positions: Mapping[str, str]
+
+    def enough_for(self, pattern: str, chosen: Sequence[str]) -> bool:
+        spots = [
+            self.positions.get(name) for key, name in zip("abc", chosen, strict=False) if f"{{at_{key}}}" in pattern
+        ]
+        # Two things "on the left" would read oddly.
+        return all(spots) and len(set(spots)) == len(spots) and bool(self.place or "place}" not in pattern)
+
+    def fill(self, pattern: str, chosen: Sequence[str], rng: random.Random) -> str:
+        fields = {"where": "", "in_place": "", "a_place": "", "place": self.place or ""}
+        if self.place:
+            fields |= {"in_place": in_place(self.place), "a_place": with_article(self.place)}
+            fields["where"] = f" {in_place(self.place)}" if rng.random() < 0.5 else ""
+        for key, name in zip("abc", chosen, strict=False):
+            colour = self.attributes.get(name, "") if rng.random() < 0.45 else ""
+            size = self.sizes.get(name, "") if rng.random() < 0.35 else ""
+            fields[key] = noun_phrase(name, self.counts[name], colour=colour, size=size)
+            fields[f"is_{key}"] = "are" if self.counts[name] > 1 and name not in _UNCOUNTED else "is"
+            fields[f"at_{key}"] = _AT[self.positions[name]] if name in self.positions else ""
+        sentence = pattern.format(**fields)
+        return sentence[0].upper() + sentence[1:] + "."
+
+
 def compose_captions(
     objects: Sequence[str],
     *,
@@ -94,15 +127,16 @@ def compose_captions(
         The captions, all different as long as the grammar allows it. Up to five objects are nearly always all
         covered by five captions together; with no objects the captions speak of the place or the picture only.
     """
-    counts = Counter(objects)
-    names = sorted(counts)
+    known = _Known(Counter(objects), place, attributes or {}, sizes or {}, positions or {})
+    names = sorted(known.counts)
     rng.shuffle(names)
     fresh, used, captions = list(names), set[str](), list[str]()
     for _ in range(n):
         for _attempt in range(12):
             chosen = _choose(names, fresh, rng)
-            pattern = _pick_pattern(chosen, used, rng, place=place, positions=positions or {})
-            caption = _fill(pattern, chosen, counts, rng, place, attributes or {}, sizes or {}, positions or {})
+            usable = [pattern for pattern in PATTERNS[len(chosen)] if known.enough_for(pattern, chosen)]
+            pattern = rng.choice([pattern for pattern in usable if pattern not in used] or usable)
+            caption = known.fill(pattern, chosen, rng)
             if caption not in captions:
                 break
         used.add(pattern)
@@ -120,42 +154,3 @@ def _choose(names: Sequence[str], fresh: Sequence[str], rng: random.Random) -> l
         chosen.append(new[0] if new and rng.random() < 0.7 else rng.choice([x for x in names if x not in chosen]))
     rng.shuffle(chosen)
     return chosen
-
-
-def _pick_pattern(
-    chosen: Sequence[str], used: set[str], rng: random.Random, *, place: str | None, positions: Mapping[str, str]
-) -> str:
-    spots = [positions.get(name) for name in chosen]
-
-    def known(pattern: str) -> bool:
-        if not place and ("place}" in pattern):
-            return False
-        needed = [spot for key, spot in zip("abc", spots, strict=False) if f"{{at_{key}}}" in pattern]
-        return all(needed) and len(set(needed)) == len(needed)  # two things "on the left" would read oddly
-
-    usable = [pattern for pattern in PATTERNS[len(chosen)] if known(pattern)]
-    return rng.choice([pattern for pattern in usable if pattern not in used] or usable)
-
-
-def _fill(
-    pattern: str,
-    chosen: Sequence[str],
-    counts: Mapping[str, int],
-    rng: random.Random,
-    place: str | None,
-    attributes: Mapping[str, str],
-    sizes: Mapping[str, str],
-    positions: Mapping[str, str],
-) -> str:
-    fields: dict[str, str] = {"where": "", "in_place": "", "a_place": "", "place": place or ""}
-    if place:
-        fields |= {"in_place": in_place(place), "a_place": with_article(place)}
-        fields["where"] = f" {in_place(place)}" if rng.random() < 0.5 else ""
-    for key, name in zip("abc", chosen, strict=False):
-        colour = attributes.get(name, "") if rng.random() < 0.45 else ""
-        size = sizes.get(name, "") if rng.random() < 0.35 else ""
-        fields[key] = noun_phrase(name, counts[name], colour=colour, size=size)
-        fields[f"is_{key}"] = "are" if counts[name] > 1 and name not in _UNCOUNTED else "is"
-        fields[f"at_{key}"] = _AT[positions[name]] if name in positions else ""
-    sentence = pattern.format(**fields)
-    return sentence[0].upper() + sentence[1:] + "."

@@ -106,13 +106,7 @@ def _named(axes: Axes, places: pd.Series, names: Sequence[str], colours: Colours
 
 
 def _histogram(
-    axes: Axes,
-    values: pd.Series,
-    edges: list[float],
-    colours: Colours,
-    label: str,
-    title: str,
-    filled: float = 0.94,
+    axes: Axes, values: pd.Series, edges: list[float], colours: Colours, label: str, title: str, filled: float = 0.94
 ) -> None:
     """Bars between `edges`, each as wide as `filled` of the room, one domain on top of the other."""
     from matplotlib.ticker import MaxNLocator
