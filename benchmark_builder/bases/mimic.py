@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from benchmark_builder.bases.base import Base, sentence
 from benchmark_builder.bases.files import image_files
 from benchmark_builder.bases.mimic_tables import Image, files_folder, read_annotations, read_tables
-from benchmark_builder.bases.radgraph import asserted, graph_statuses, read_radgraph
+from benchmark_builder.bases.radgraph import Graph, asserted, graph_statuses, read_radgraph
 from benchmark_builder.reports.mimic_reports import Report, parse_report
 from benchmark_builder.reports.radiology import (
     Status,
@@ -72,21 +71,20 @@ def mimic_base(
         )
     with_impression = {study: report.impression for study, report in parsed.items() if report.impression}
     graphs = read_radgraph(radgraph, with_impression.keys()) if radgraph else {}
-    captions, by_graph = _captions(with_impression, graphs)
+    captions, how = _captions(with_impression, graphs, by_graph=radgraph is not None)
     rows = [image for image in frontal if image.study in captions]
     if not rows:
         raise BadData(f"{folder}: no frontal film of the test split has an impression that asserts anything.")
     physicians = read_annotations(annotations, rows) if annotations else {}
-    present, unsure = _objects(rows, labels, parsed, graphs, physicians)
-    notes = _counts(split["test"], frontal, parsed, with_impression, rows)
-    if radgraph:
-        without = len(with_impression.keys() - graphs.keys())
-        notes.append(
-            f"RadGraph decided which sentences were kept in {by_graph} of {len(with_impression)} impressions, word "
-            f"rules in the others: {without} without its output and {len(graphs) - by_graph} where its text is another."
-        )
-    else:
-        notes.append("Sentences were kept and concepts found by word rules, not by RadGraph.")
+
+    def sources(study: str) -> Iterator[Mapping[str, Status]]:
+        yield labels.get(study, {})
+        yield report_statuses(parsed[study].texts())
+        if study in graphs:
+            yield graph_statuses(graphs[study])
+
+    evidence = [weigh(sources(image.study), physicians.get(image.dicom, {})) for image in rows]
+    notes = [*_counts(split["test"], frontal, parsed, with_impression, rows), how]
     if annotations:
         notes.append(f"Physicians' annotations were found for {len(physicians)} of {len(rows)} images.")
     statements, note = _mined(split.get("train", ()), labels, report_files, shown)
@@ -96,10 +94,10 @@ def mimic_base(
     return Base(
         tuple(image.dicom for image in rows),
         tuple(captions[image.study] for image in rows),
-        tuple(present),
+        tuple(present for present, _ in evidence),
         images=images,
         references=tuple(replace(parsed[image.study], addendum=None).texts() for image in rows),
-        also_present=tuple(unsure),
+        also_present=tuple(unsure for _, unsure in evidence),
         vocabulary=medical_vocabulary(),
         statements=statements,
         name="medical",
@@ -109,39 +107,26 @@ def mimic_base(
     )
 
 
-def _captions(impressions: Mapping[str, str], graphs: Mapping[str, Any]) -> tuple[dict[str, str], int]:
-    """What each study's impression asserts, and in how many RadGraph decided which sentences do."""
+def _captions(
+    impressions: Mapping[str, str], graphs: Mapping[str, Graph], *, by_graph: bool
+) -> tuple[dict[str, str], str]:
+    """What each study's impression asserts, and a note on what decided which sentences do."""
     captions: dict[str, str] = {}
-    by_graph = 0
+    decided = 0
     for study, impression in impressions.items():
         stated = report_sentences(impression)
         keep = asserted(stated, graphs[study]) if study in graphs else None
-        by_graph += keep is not None
+        decided += keep is not None
         kept = [text for i, text in enumerate(stated) if (keep[i] if keep is not None else says_something(text))]
         if kept:
             captions[study] = " ".join(map(sentence, kept))
-    return captions, by_graph
-
-
-def _objects(
-    rows: Sequence[Image],
-    labels: Mapping[str, Mapping[str, Status]],
-    parsed: Mapping[str, Report],
-    graphs: Mapping[str, Any],
-    physicians: Mapping[str, Mapping[str, bool]],
-) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
-    """What each film shows, and what it may show; what physicians say overrides all other sources."""
-    present, unsure = [], []
-    for image in rows:
-        sources = [labels.get(image.study, {}), report_statuses(parsed[image.study].texts())]
-        if image.study in graphs:
-            sources.append(graph_statuses(graphs[image.study]))
-        weighed, doubted = weigh(sources)
-        decided = physicians.get(image.dicom, {})
-        yes = frozenset(concept for concept, is_there in decided.items() if is_there)
-        present.append((weighed - decided.keys()) | yes)
-        unsure.append(doubted - decided.keys())
-    return present, unsure
+    if not by_graph:
+        return captions, "Sentences were kept and concepts found by word rules, not by RadGraph."
+    return captions, (
+        f"RadGraph decided which sentences were kept in {decided} of {len(impressions)} impressions, word rules in the "
+        f"others: {len(impressions.keys() - graphs.keys())} without its output and {len(graphs) - decided} where its "
+        "text is another."
+    )
 
 
 def _counts(

@@ -104,11 +104,17 @@ def report_statuses(texts: Iterable[str]) -> dict[str, Status]:
     return most_affirmative(vote for sentence in said for vote in statuses(sentence).items())
 
 
-def weigh(sources: Iterable[Mapping[str, Status]]) -> tuple[frozenset[str], frozenset[str]]:
-    """Concepts that any source calls present, and those that none does and any calls uncertain."""
-    votes = [vote for source in sources for vote in source.items()]
+def weigh(
+    sources: Iterable[Mapping[str, Status]], decided: Mapping[str, bool] = MappingProxyType({})
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Concepts that any source calls present, and those that none does and any calls uncertain.
+
+    What is `decided` to be there or not overrides all sources.
+    """
+    votes = [vote for source in sources for vote in source.items() if vote[0] not in decided]
     present = frozenset(concept for concept, status in votes if status == "present")
-    return present, frozenset(concept for concept, status in votes if status == "uncertain") - present
+    unsure = frozenset(concept for concept, status in votes if status == "uncertain") - present
+    return present | {concept for concept, there in decided.items() if there}, unsure
 
 
 def says_something(sentence: str) -> bool:
