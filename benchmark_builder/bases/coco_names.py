@@ -14,10 +14,6 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 COCO_NAMES: tuple[str, ...] = tuple(SYNONYMS)
 
-# The official annotation ids run from 1 to 90 with gaps, in the order of the names above.
-_UNUSED_IDS = frozenset((12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
-COCO_IDS = dict(zip((i for i in range(1, 91) if i not in _UNUSED_IDS), COCO_NAMES, strict=True))
-
 
 def natural_vocabulary(names: Iterable[str]) -> Vocabulary:
     """A vocabulary of everyday objects: each name with all other names of the COCO class that it belongs to.

@@ -76,7 +76,7 @@ def write_card(folder: str | Path, *, statistics: bool) -> Path:
         "example": example,
         "figures": shown,
         "domains": domains,
-        "tasks": [f"{d['name']}_{variant}" for d in domains if d["summary"].feasible for variant in d["variants"]],
+        "tasks": [f"{d['name']}_{variant}" for d in domains if d["summary"]["feasible"] for variant in d["variants"]],
         "limits": _once(limit for d in domains for limit in _ORIGINS[d["origin"]]["limits"]),
         "citations": _once(filter(None, (_ORIGINS[d["origin"]]["citation"] for d in domains))),
     }
@@ -101,7 +101,7 @@ def _domain(folder: Path, path: Path, stats: Statistics) -> Domain:
         "notes": [_line(note) for note in told["notes"]],
         "sampling": _line(sampling),
         "has_images": any((folder / "images").glob(f"{path.stem}-*.parquet")),
-        "summary": next(summary for summary in stats.summaries if summary.domain == path.stem),
+        "summary": next(summary for summary in stats.summaries if summary["domain"] == path.stem),
     }
 
 

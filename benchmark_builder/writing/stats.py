@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmark_builder.planting.inject import TOLERANCE
 from benchmark_builder.writing.figures import composition, features
@@ -20,37 +20,21 @@ if TYPE_CHECKING:
 NAMES = ("config", "domain", "textual_error", "visual_feature")
 
 
-@dataclass(frozen=True)
-class Summary:
-    """One domain in numbers; those from `pairs` on are over its feasible settings (gaps and shares of none are None).
-
-    Attributes:
-        domain: its name, or "all".
-        candidates: settings that were tried.
-        feasible: those whose strength can be reached: the datasets of the benchmark.
-        infeasible: the others.
-        images: rows of the base.
-        pairs: image-text pairs of all datasets of one variant.
-        textual_errors: distinct t.
-        visual_features: distinct v.
-        gap_mean: mean |strength reached - target|.
-        gap_max: the largest such gap.
-        gap_within: share of settings whose gap is at most 0.01.
-        error_share: median share of pairs with the planted error.
-    """
-
-    domain: str
-    candidates: int
-    feasible: int
-    infeasible: int
-    images: int
-    pairs: int
-    textual_errors: int
-    visual_features: int
-    gap_mean: float | None
-    gap_max: float | None
-    gap_within: float | None
-    error_share: float | None
+# What a summary says of a domain: name, label, form. From `pairs` on it is over the feasible settings, which are the
+# datasets of the benchmark; gaps and shares of none are None.
+MEASURES = (
+    ("candidates", "candidate settings", "{:,}"),
+    ("feasible", "feasible", "{:,}"),
+    ("infeasible", "infeasible", "{:,}"),
+    ("images", "images", "{:,}"),
+    ("pairs", "image-text pairs, each variant", "{:,}"),
+    ("textual_errors", "distinct textual errors t", "{:,}"),
+    ("visual_features", "distinct visual features v", "{:,}"),
+    ("gap_mean", "|V - target|, mean", "{:.4f}"),
+    ("gap_max", "|V - target|, largest", "{:.4f}"),
+    ("gap_within", f"settings with |V - target| ≤ {TOLERANCE}", "{:.1%}"),
+    ("error_share", "rows with the planted error, median", "{:.1%}"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,12 +48,12 @@ class Statistics:
             error_share, feature_share: shares of the pairs that carry the planted error, and that show v, in [0, 1],
             feature_area: mean share of the image that v takes where it is shown, in [0, 1]; null: unknown,
             strategies: how (t, v) was sampled: "random", "popular", "adversarial"; empty: not by category.
-        summaries: one a domain, sorted by name, and one of all of them where there are several.
+        summaries: `MEASURES` of each domain, sorted by name, and of all of them where there are several.
         left_out: what the figures do not show, one sentence each with the reason.
     """
 
     settings: pd.DataFrame
-    summaries: tuple[Summary, ...]
+    summaries: tuple[dict[str, Any], ...]
     left_out: tuple[str, ...]
 
 
@@ -96,23 +80,23 @@ def statistics(folder: str | Path) -> Statistics:
     return Statistics(made, tuple(summaries), tuple(_left_out({d: made[made["domain"] == d] for d in domains})))
 
 
-def _summary(domain: str, tried: pd.DataFrame, made: pd.DataFrame) -> Summary:
+def _summary(domain: str, tried: pd.DataFrame, made: pd.DataFrame) -> dict[str, Any]:
     gaps = (made["strength"] - made["target"]).abs().tolist()
-    return Summary(
-        domain=domain,
-        candidates=len(tried),
-        feasible=len(made),
-        infeasible=len(tried) - len(made),
-        images=int(tried.groupby("domain")["n_rows"].last().sum()),
-        pairs=int(made["size"].sum()),
-        textual_errors=made["textual_error"].nunique(),
-        visual_features=made["visual_feature"].nunique(),
-        gap_mean=fmean(gaps) if gaps else None,
-        gap_max=max(gaps, default=None),
+    return {
+        "domain": domain,
+        "candidates": len(tried),
+        "feasible": len(made),
+        "infeasible": len(tried) - len(made),
+        "images": int(tried.groupby("domain")["n_rows"].last().sum()),
+        "pairs": int(made["size"].sum()),
+        "textual_errors": made["textual_error"].nunique(),
+        "visual_features": made["visual_feature"].nunique(),
+        "gap_mean": fmean(gaps) if gaps else None,
+        "gap_max": max(gaps, default=None),
         # A gap of exactly the tolerance may come out a rounding error above it.
-        gap_within=fmean(gap <= TOLERANCE + 1e-12 for gap in gaps) if gaps else None,
-        error_share=median(made["error_share"]) if gaps else None,
-    )
+        "gap_within": fmean(gap <= TOLERANCE + 1e-12 for gap in gaps) if gaps else None,
+        "error_share": median(made["error_share"]) if gaps else None,
+    }
 
 
 def _left_out(made: Mapping[str, pd.DataFrame]) -> Iterable[str]:
@@ -130,29 +114,12 @@ def _left_out(made: Mapping[str, pd.DataFrame]) -> Iterable[str]:
 
 def summary_rows(stats: Statistics) -> list[list[str]]:
     """The summary as text: a header with the domains' names, then one row a measure."""
-    whole, small, percent = "{:,}", "{:.4f}", "{:.1%}"
-    measures = (
-        ("candidate settings", "candidates", whole),
-        ("feasible", "feasible", whole),
-        ("infeasible", "infeasible", whole),
-        ("images", "images", whole),
-        ("image-text pairs, each variant", "pairs", whole),
-        ("distinct textual errors t", "textual_errors", whole),
-        ("distinct visual features v", "visual_features", whole),
-        ("|V - target|, mean", "gap_mean", small),
-        ("|V - target|, largest", "gap_max", small),
-        (f"settings with |V - target| ≤ {TOLERANCE}", "gap_within", percent),
-        ("rows with the planted error, median", "error_share", percent),
-    )
 
     def shown(value: float | None, form: str) -> str:
         return "–" if value is None else form.format(value).replace("%", " %")
 
-    header = ["", *(summary.domain for summary in stats.summaries)]
-    return [
-        header,
-        *([label, *(shown(getattr(s, name), form) for s in stats.summaries)] for label, name, form in measures),
-    ]
+    rows = [[label, *(shown(one[name], form) for one in stats.summaries)] for name, label, form in MEASURES]
+    return [["", *(one["domain"] for one in stats.summaries)], *rows]
 
 
 def table(stats: Statistics) -> Table:

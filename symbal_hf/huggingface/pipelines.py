@@ -83,8 +83,10 @@ class SymbalPipeline(Pipeline):
             BadData: nothing that can be audited, or a bad option.
         """
         limit = options.get("limit", self._preprocess_params.get("limit"))
-        found = [super(SymbalPipeline, self).__call__(_One(one), **options) for one in _datasets(inputs, limit)]
-        return found if _several(inputs) else found[0]
+        several = _several(inputs)
+        sources = [_whole(one, limit) for one in (inputs if several else [inputs])]
+        found = [super(SymbalPipeline, self).__call__(_One(one), **options) for one in sources]
+        return found if several else found[0]
 
     def _sanitize_parameters(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         check_names(options, (*READ, *AUDITED, "output"), by=TASK)
@@ -171,11 +173,6 @@ def _around(model: PreTrainedModel) -> SymbalModel:
             preset="encoder", text_encoder=spec, image_encoder=spec, scorer_1="embedding", scorer_2="embedding"
         )
     )
-
-
-def _datasets(inputs: Any, limit: int | None) -> list[Any]:
-    """Each dataset of `inputs` as `load_data` reads it."""
-    return [_whole(one, limit) for one in inputs] if _several(inputs) else [_whole(inputs, limit)]
 
 
 def _several(inputs: Any) -> bool:
