@@ -109,14 +109,9 @@ class Ground:
     def free(self, name: str) -> NDArray[np.bool_]:
         """(N,) where `name` can be planted: neither the image nor the caption has it."""
         if name not in self._free:
-            base = self.base
-            self._free[name] = np.array(
-                [
-                    name not in base.present(row) and not mentions(caption, name, base.vocabulary)
-                    for row, caption in enumerate(base.captions)
-                ],
-                bool,
-            )
+            base, rows = self.base, enumerate(self.base.captions)
+            lacks = (name not in base.present(row) and not mentions(text, name, base.vocabulary) for row, text in rows)
+            self._free[name] = np.fromiter(lacks, bool, len(base))
         return self._free[name]
 
     def plan(self, textual_error: str, visual_feature: str, strength: float) -> Plan | Infeasible:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -79,12 +80,10 @@ def candidates(
     """
     base = ground.base
     named: dict[str, tuple[Pair, float]] = {}
-    for pair in pairs:
-        for strength in strengths:
-            name = config_name(base.name, pair.visual_feature, pair.textual_error, strength)
-            if name in named and named[name] != (pair, strength):
-                raise ValueError(f"two settings would be called {name}; rename one of the objects.")
-            named[name] = (pair, strength)
+    for case in product(pairs, strengths):
+        name = config_name(base.name, case[0].visual_feature, case[0].textual_error, case[1])
+        if named.setdefault(name, case) != case:
+            raise ValueError(f"two settings would be called {name}; rename one of the objects.")
     for name, (pair, strength) in sorted(named.items()):
         has, free = ground.has(pair.visual_feature), ground.free(pair.textual_error)
         plan = ground.plan(pair.textual_error, pair.visual_feature, strength)
@@ -213,16 +212,16 @@ def objects_table(base: Base) -> pa.Table:
     """What each image shows; areas go with objects, null where unknown."""
     import pyarrow as pa
 
-    rows = []
-    for row, row_id in enumerate(base.ids):
-        names = sorted(base.objects[row])
-        area = None if base.areas is None else base.areas[row]
-        rows.append(
-            {
-                "image_id": row_id,
-                "objects": names,
-                "areas": None if area is None else [area.get(name) for name in names],
-                "also_present": sorted(base.also_present[row]) if base.also_present else [],
-            }
-        )
-    return pa.Table.from_pylist(rows, schema=features("objects").arrow_schema)
+    names = [sorted(present) for present in base.objects]
+    areas: Sequence[Any] = [None] * len(base)
+    if base.areas is not None:
+        areas = [list(map(area.get, own)) for area, own in zip(base.areas, names, strict=True)]
+    return pa.table(
+        {
+            "image_id": base.ids,
+            "objects": names,
+            "areas": areas,
+            "also_present": [sorted(besides) for besides in base.also_present or [()] * len(base)],
+        },
+        schema=features("objects").arrow_schema,
+    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symbal_hf.core.files import write_whole
 from symbal_hf.results.findings import Rates
-from symbal_hf.results.json import load_json
+from symbal_hf.results.json import Told, load_json
 
 FILE = "validation.json"
 
@@ -81,7 +79,7 @@ class Validated(Rates):
 
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(Told):
     """A second look at all findings of an audit.
 
     Attributes:
@@ -97,16 +95,10 @@ class Validation:
     findings: tuple[Validated, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of validation.json."""
-        rates = ("error_rate_with", "error_rate_without")
-        found = [{**asdict(f), **{name: getattr(f, name) for name in rates}} for f in self.findings]
-        return {**asdict(self), "findings": found}
-
     def write(self, folder: str | Path) -> Path:
         """Write validation.json into the audit's folder, and return its path."""
         path = Path(folder) / FILE
-        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        self.write_json(path)
         return path
 
 

@@ -92,7 +92,7 @@ def test_what_is_there_but_small_is_never_planted_unless_asked_for(tmp_path):
     assert Ground(loose).free("person").all()
 
 
-def test_the_official_ids_have_gaps():
+def test_the_names_stand_in_the_order_of_the_official_ids():
     assert len(COCO_IDS) == 80 and (COCO_IDS[1], COCO_IDS[13], COCO_IDS[90]) == ("person", "stop sign", "toothbrush")
     assert max(COCO_IDS) == 90
 
