@@ -159,7 +159,12 @@ class Ground:
         """The sentence that states `name` in this row, and the caption with it."""
         if (name, row) not in self._stated:
             draw = _pick(self.seed, "sentence", name, self.base.ids[row])
-            sentence = self._sentence(name, draw)
+            if self.base.statements is None:
+                sentence = state(name, draw.choice(natural_templates()))
+            elif known := self.base.statements.get(name):
+                sentence = draw.choice(known)
+            else:
+                raise ValueError(f"no sentence of the base {self.base.name!r} states {name!r}; choose another error.")
             if row not in self._split:
                 self._split[row] = sentences(self.base.captions[row])
             parts = list(self._split[row])
@@ -169,13 +174,6 @@ class Ground:
             whole = sentences(" ".join(ended)) == ended
             self._stated[name, row] = sentence, " ".join(ended) if whole else "\n".join(parts)
         return self._stated[name, row]
-
-    def _sentence(self, name: str, draw: random.Random) -> str:
-        if self.base.statements is None:
-            return state(name, draw.choice(natural_templates()))
-        if not (known := self.base.statements.get(name)):
-            raise ValueError(f"no sentence of the base {self.base.name!r} states {name!r}; choose another error.")
-        return draw.choice(known)
 
 
 def plant(

@@ -27,12 +27,10 @@ class Place:
     usual: Mapping[str, float]
 
 
-def _read() -> tuple[Place, ...]:
-    known = yaml.safe_load((FOLDER / "places.yaml").read_text("utf-8"))
-    return tuple(Place(name, tuple(place["horizons"]), place["usual"]) for name, place in known.items())
-
-
-PLACES = _read()
+PLACES = tuple(
+    Place(name, tuple(place["horizons"]), place["usual"])
+    for name, place in yaml.safe_load((FOLDER / "places.yaml").read_text("utf-8")).items()
+)
 PLACE_BY_NAME: dict[str, Place] = {place.name: place for place in PLACES}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from benchmark_builder.scenes.pen import COLOURS, Pen, Point, blend, channels, shade, vary
+from benchmark_builder.scenes.pen import COLOURS, Pen, blend, channels, shade, vary
 
 FOLDER = Path(__file__).parent / "drawings"
 PLAIN = {"BLACK": "#18181c", "WHITE": "#f8f8f6", "METAL": "#969aa0", "GLASS": "#b0d0e2", "RUBBER": "#26262a"}
@@ -41,10 +41,12 @@ def _templates() -> Environment:
         variable_end_string="}",
     )
     mathematics = {name: getattr(math, name) for name in ("cos", "hypot", "pi", "radians", "sin")}
-    environment.globals.update(PLAIN | mathematics, COLOURS=COLOURS, shade=shade, blend=blend, xy=_xy)
-    environment.globals.update(abs=abs, max=max, min=min, round=round, brightness=lambda colour: sum(channels(colour)))
+    environment.globals.update(PLAIN | mathematics, abs=abs, max=max, min=min, round=round)
+    environment.globals.update(
+        COLOURS=COLOURS,
+        shade=shade,
+        blend=blend,
+        brightness=lambda colour: sum(channels(colour)),
+        xy=lambda *points: " ".join(f"{x} {y}" for x, y in points),
+    )
     return environment
-
-
-def _xy(*points: Point) -> str:
-    return " ".join(f"{x} {y}" for x, y in points)

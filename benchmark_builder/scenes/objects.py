@@ -32,23 +32,18 @@ class ObjectKind:
     colours: tuple[str, ...]
 
 
-def _read() -> tuple[ObjectKind, ...]:
-    with (FOLDER / "objects.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            ObjectKind(
-                name=row["name"],
-                aspect=float(row["aspect"]),
-                heights=(float(row["shortest"]), float(row["tallest"])),
-                zone=row["zone"],
-                tilt=float(row["tilt"]),
-                mirrored=row["mirrored"] == "yes",
-                colours=tuple(row["colours"].split()),
-            )
-            for row in csv.DictReader(file)
-        )
-
-
-KINDS = _read()
+KINDS = tuple(
+    ObjectKind(
+        name=row["name"],
+        aspect=float(row["aspect"]),
+        heights=(float(row["shortest"]), float(row["tallest"])),
+        zone=row["zone"],
+        tilt=float(row["tilt"]),
+        mirrored=row["mirrored"] == "yes",
+        colours=tuple(row["colours"].split()),
+    )
+    for row in csv.DictReader((FOLDER / "objects.csv").read_text("utf-8").splitlines())
+)
 KIND_BY_NAME: dict[str, ObjectKind] = {kind.name: kind for kind in KINDS}
 
 
