@@ -31,7 +31,6 @@ PLACES = tuple(
     Place(name, tuple(place["horizons"]), place["usual"])
     for name, place in yaml.safe_load((FOLDER / "places.yaml").read_text("utf-8")).items()
 )
-PLACE_BY_NAME: dict[str, Place] = {place.name: place for place in PLACES}
 
 
 def paint_place(place: Place, horizon: float, pixels: int, rng: random.Random) -> Image.Image:

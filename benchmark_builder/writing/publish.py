@@ -99,8 +99,8 @@ def _own_files(folder: Path) -> list[str]:
 
 def _check_tables(folder: Path, files: list[str], *, private: bool) -> None:
     """Refuse what may not be shared, by what the settings tables themselves say."""
-    columns = {name: _columns(folder / name, name) for name in files if name.endswith(".parquet")}
-    origins = {name: _origins(folder / name, name, columns[name]) for name in columns if name.startswith("settings/")}
+    tables = {name: _origins(folder / name, name) for name in files if name.endswith(".parquet")}
+    origins = {name: found for name, found in tables.items() if found}
     for name, found in origins.items():
         if any("mimic" in str(origin).lower() for origin in found):
             raise BadData(
@@ -133,20 +133,17 @@ def _check_accounted(files: list[str], bases: list[str]) -> None:
         raise BadData(f"{name} belongs to no settings file ({', '.join(bases)}); remove it or build again.")
 
 
-def _columns(path: Path, name: str) -> list[str]:
+def _origins(path: Path, name: str) -> list[str | None]:
+    """The different values of the column "base" of a settings table, [None] where there are none; of others nothing."""
     import pyarrow
     from pyarrow import parquet
 
     try:
-        return list(parquet.read_schema(path).names)
+        columns = parquet.read_schema(path).names
     except (pyarrow.ArrowException, OSError) as error:
         raise BadData(f"{name} cannot be read as a whole parquet file; build the benchmark again.") from error
-
-
-def _origins(path: Path, name: str, columns: list[str]) -> list[str | None]:
-    """The different values of the column "base"; [None] where there are none."""
-    from pyarrow import parquet
-
+    if not name.startswith("settings/"):
+        return []
     if "base" not in columns:
         raise BadData(f"{name} has no column 'base' that tells where its rows come from; build the benchmark again.")
     return parquet.read_table(path, columns=["base"]).column("base").unique().to_pylist() or [None]
