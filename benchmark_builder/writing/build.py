@@ -190,14 +190,12 @@ def _write(table: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
     part = path.with_name(path.name + ".part")
-    plain = ["caption", "references.list.element", "image_id"] if path.parent.name == "data" else []
-    words = [name for name in table.column_names if name not in plain]
     pq.write_table(
         table,
         part,
         compression="zstd",
         compression_level=3,
-        use_dictionary=False if plain else words,
+        use_dictionary=False if path.parent.name == "data" else table.column_names,
         row_group_size=max(table.num_rows, 1),
     )
     part.replace(path)
