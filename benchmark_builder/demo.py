@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmark_builder.planting.inject import Infeasible
-from benchmark_builder.planting.plant import plant
+from benchmark_builder.planting.plant import Ground
 from benchmark_builder.scenes.draw import write_scenes
 
 
@@ -22,13 +22,7 @@ class Truth:
     strength: float
 
 
-def plant_demo(
-    folder: Path,
-    *,
-    rows: int = 600,
-    seed: int = 7,
-    strength: float = 0.6,
-) -> tuple[Path, Truth]:
+def plant_demo(folder: Path, *, rows: int = 600, seed: int = 7, strength: float = 0.6) -> tuple[Path, Truth]:
     """Draw `rows` scenes into `folder`, plant an error chosen by `seed`, and write captions.jsonl and truth.json.
 
     Returns:
@@ -36,20 +30,15 @@ def plant_demo(
     """
     scenes = [json.loads(line) for line in write_scenes(folder, rows, seed=seed).read_text("utf-8").splitlines()]
     objects = [frozenset(scene["objects"]) for scene in scenes]
-    captions = []
-    for scene in scenes:
-        pair = random.Random(f"{seed}-{scene['image_id']}").sample(scene["captions"], 2)
-        captions.append(" ".join(pair))
+    pairs = (random.Random(f"{seed}-{scene['image_id']}").sample(scene["captions"], 2) for scene in scenes)
+    captions = [" ".join(pair) for pair in pairs]
     ids = [str(scene["image_id"]) for scene in scenes]
     count = Counter(name for present in objects for name in present)
-    draw = random.Random(seed)
+    draw, ground = random.Random(seed), Ground.of(captions, objects, seed=seed, ids=ids)
     features = sorted(name for name, n in count.items() if n >= 0.08 * rows)
     for _ in range(1000):
         v, t = draw.choice(features or sorted(count)), draw.choice(sorted(count))
-        planted = None if t == v else plant(
-            captions, objects, textual_error=t, visual_feature=v, strength=strength, seed=seed, ids=ids
-        )  # fmt: skip
-        if planted is not None and not isinstance(planted, Infeasible):
+        if t != v and not isinstance(planted := ground.plant(t, v, strength), Infeasible):
             break
     else:
         raise ValueError(f"{rows} scenes are too few to plant an error of strength {strength}; use at least 100.")

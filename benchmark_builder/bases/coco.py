@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from benchmark_builder.bases.base import Base, caption_and_references
 from benchmark_builder.bases.coco_names import natural_vocabulary
+from benchmark_builder.bases.files import image_files
 from symbal_hf.core.errors import BadData
 
 EXPECTED = 4349  # images of val2017 with an object of at least 5 % of the image, by the paper
@@ -49,14 +50,21 @@ def coco_base(
     kept = sorted(image_id for image_id in areas if areas[image_id])
     if not kept:
         raise BadData(f"{instances_file}: no image has an object of at least {min_area:.0%} of its area.")
-    texts, references = _texts(captions, kept, captions_file, seed)
+    for image_id in kept:
+        if (known := len(captions.get(image_id, ()))) < CAPTIONS_OF_AN_IMAGE:
+            raise BadData(
+                f"{captions_file}: image {image_id} has {known} captions with text; at least {CAPTIONS_OF_AN_IMAGE} "
+                "are needed. Are both files of the same split?"
+            )
+    texts = [caption_and_references(captions[image_id], seed=seed, row_id=str(image_id)) for image_id in kept]
+    photos = (folder / split / file_of[image_id] for image_id in kept)
     tiny = tuple(frozenset(small[image_id] - areas[image_id].keys()) for image_id in kept)
     return Base(
         ids=tuple(str(image_id) for image_id in kept),
-        captions=tuple(texts),
+        captions=tuple(caption for caption, _ in texts),
         objects=tuple(frozenset(areas[image_id]) for image_id in kept),
-        images=_photos(folder / split, [file_of[image_id] for image_id in kept]) if images else None,
-        references=tuple(references),
+        images=image_files(photos, "unpack all photos or build without (--no-images)") if images else None,
+        references=tuple(others for _, others in texts),
         also_present=tiny if small_objects == "present" else None,
         areas=tuple(areas[image_id] for image_id in kept),
         vocabulary=natural_vocabulary(names.values()),
@@ -97,24 +105,6 @@ def _areas(
     return areas, small
 
 
-def _texts(
-    captions: dict[int, list[str]], kept: list[int], path: Path, seed: int
-) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The caption and the references of each image."""
-    texts, references = [], []
-    for image_id in kept:
-        known = captions.get(image_id, [])
-        if len(known) < CAPTIONS_OF_AN_IMAGE:
-            raise BadData(
-                f"{path}: image {image_id} has {len(known)} captions with text; at least {CAPTIONS_OF_AN_IMAGE} are "
-                "needed. Are both files of the same split?"
-            )
-        text, others = caption_and_references(known, seed=seed, row_id=str(image_id))
-        texts.append(text)
-        references.append(others)
-    return texts, references
-
-
 def read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
     """One of COCO's files, with a list under each of `keys`."""
     if not path.is_file():
@@ -140,13 +130,3 @@ def _captions(path: Path) -> dict[int, list[str]]:
         if any(c.isalnum() for c in one["caption"]):
             out.setdefault(one["image_id"], []).append(one["caption"])
     return out
-
-
-def _photos(folder: Path, names: list[str]) -> tuple[Path, ...]:
-    paths = tuple(folder / name for name in names)
-    for path in paths:
-        if not path.is_file():
-            raise BadData(
-                f"no photo {path}, though the annotations list it; unpack all photos or build without (--no-images)."
-            )
-    return paths

@@ -6,13 +6,19 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from pkgutil import resolve_name
+from typing import Any
 
 from benchmark_builder.bases.base import Base
 from symbal_hf.core.errors import BadData
 
-Origin = Literal["coco", "mimic_cxr", "openi", "scenes", "custom"]
-ORIGINS: tuple[Origin, ...] = get_args(Origin)
+READERS = {
+    "coco": "coco:coco_base",
+    "mimic_cxr": "mimic:mimic_base",
+    "openi": "openi:openi_base",
+    "scenes": "open_bases:scenes_base",
+    "custom": "open_bases:custom_base",
+}
 
 
 def read_base(origin: str, source: str | Path | None = None, **options: Any) -> Base:
@@ -27,7 +33,9 @@ def read_base(origin: str, source: str | Path | None = None, **options: Any) -> 
     Raises:
         BadData: an unknown base, no source, an option that this base does not take, or data that cannot be used.
     """
-    reader = _reader(origin)
+    if origin not in READERS:
+        raise BadData(f"base {origin!r}; choose among {', '.join(READERS)}.")
+    reader: Callable[..., Base] = resolve_name(f"benchmark_builder.bases.{READERS[origin]}")
     given = {name: value for name, value in options.items() if value is not None}
     taken = list(inspect.signature(reader).parameters)[1:]
     plain = given.get("images") is False and "images" not in taken
@@ -41,23 +49,3 @@ def read_base(origin: str, source: str | Path | None = None, **options: Any) -> 
         raise BadData(f"no folder {source}; the base {origin} is read from the folder of your own copy.")
     read = reader(source if origin == "custom" or source is None else Path(source), **given)
     return replace(read, images=None) if plain else read
-
-
-def _reader(origin: str) -> Callable[..., Base]:
-    if origin == "coco":
-        from benchmark_builder.bases.coco import coco_base
-
-        return coco_base
-    if origin == "mimic_cxr":
-        from benchmark_builder.bases.mimic import mimic_base
-
-        return mimic_base
-    if origin == "openi":
-        from benchmark_builder.bases.openi import openi_base
-
-        return openi_base
-    if origin in ("scenes", "custom"):
-        from benchmark_builder.bases import open_bases
-
-        return open_bases.scenes_base if origin == "scenes" else open_bases.custom_base
-    raise BadData(f"base {origin!r}; choose among {', '.join(ORIGINS)}.")

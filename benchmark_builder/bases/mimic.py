@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from benchmark_builder.bases.base import Base, sentence
-from benchmark_builder.bases.mimic_tables import LABELS, Image, files_folder, read_annotations, read_tables
-from benchmark_builder.bases.radgraph import asserted, graph_statuses, read_radgraph
+from benchmark_builder.bases.files import image_files
+from benchmark_builder.bases.mimic_tables import Image, files_folder, read_annotations, read_tables
+from benchmark_builder.bases.radgraph import Graph, asserted, graph_statuses, read_radgraph
 from benchmark_builder.reports.mimic_reports import Report, parse_report
 from benchmark_builder.reports.radiology import (
     Status,
@@ -18,7 +19,7 @@ from benchmark_builder.reports.radiology import (
     says_something,
     weigh,
 )
-from benchmark_builder.reports.statements import Statements
+from benchmark_builder.reports.statements import mined
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.progress import Progress, quiet
 
@@ -59,34 +60,31 @@ def mimic_base(
     shown = progress or quiet
     split, view, labels = read_tables(folder)
     report_files = files_folder(reports or folder, "reports of MIMIC-CXR")
-    notes: list[str] = []
-    test = split["test"]
-    frontal = [image for image in test if view.get(image.dicom) in FRONTAL]
+    frontal = [image for image in split["test"] if view.get(image.dicom) in FRONTAL]
     studies = {image.study: image for image in frontal}
     found = ((s, _report(report_files, image)) for s, image in shown(studies.items(), "test reports", len(studies)))
     parsed = {study: report for study, report in found if report is not None}
     if studies and not parsed:
         raise BadData(
-            f"{report_files} has no report of the test split, such as {_report_path(report_files, frontal[0])}; unpack "
+            f"{report_files} has no report of the test split, such as {frontal[0].place()}.txt; unpack "
             "mimic-cxr-reports.zip of MIMIC-CXR and give its folder as reports."
         )
     with_impression = {study: report.impression for study, report in parsed.items() if report.impression}
     graphs = read_radgraph(radgraph, with_impression.keys()) if radgraph else {}
-    captions, by_graph = _captions(with_impression, graphs)
+    captions, how = _captions(with_impression, graphs, by_graph=radgraph is not None)
     rows = [image for image in frontal if image.study in captions]
     if not rows:
         raise BadData(f"{folder}: no frontal film of the test split has an impression that asserts anything.")
     physicians = read_annotations(annotations, rows) if annotations else {}
-    present, unsure = _objects(rows, labels, parsed, graphs, physicians)
-    notes += _counts(test, frontal, parsed, with_impression, captions, rows)
-    if radgraph:
-        without = len(with_impression.keys() - graphs.keys())
-        notes.append(
-            f"RadGraph decided which sentences were kept in {by_graph} of {len(with_impression)} impressions, word "
-            f"rules in the others: {without} without its output and {len(graphs) - by_graph} where its text is another."
-        )
-    else:
-        notes.append("Sentences were kept and concepts found by word rules, not by RadGraph.")
+
+    def sources(study: str) -> Iterator[Mapping[str, Status]]:
+        yield labels.get(study, {})
+        yield report_statuses(parsed[study].texts())
+        if study in graphs:
+            yield graph_statuses(graphs[study])
+
+    evidence = [weigh(sources(image.study), physicians.get(image.dicom, {})) for image in rows]
+    notes = [*_counts(split["test"], frontal, parsed, with_impression, rows), how]
     if annotations:
         notes.append(f"Physicians' annotations were found for {len(physicians)} of {len(rows)} images.")
     statements, note = _mined(split.get("train", ()), labels, report_files, shown)
@@ -96,10 +94,10 @@ def mimic_base(
     return Base(
         tuple(image.dicom for image in rows),
         tuple(captions[image.study] for image in rows),
-        tuple(present),
+        tuple(present for present, _ in evidence),
         images=images,
-        references=tuple(_references(parsed[image.study]) for image in rows),
-        also_present=tuple(unsure),
+        references=tuple(replace(parsed[image.study], addendum=None).texts() for image in rows),
+        also_present=tuple(unsure for _, unsure in evidence),
         vocabulary=medical_vocabulary(),
         statements=statements,
         name="medical",
@@ -109,51 +107,33 @@ def mimic_base(
     )
 
 
-def _captions(impressions: Mapping[str, str], graphs: Mapping[str, Any]) -> tuple[dict[str, str], int]:
-    """What each study's impression asserts, and in how many RadGraph decided which sentences do."""
+def _captions(
+    impressions: Mapping[str, str], graphs: Mapping[str, Graph], *, by_graph: bool
+) -> tuple[dict[str, str], str]:
+    """What each study's impression asserts, and a note on what decided which sentences do."""
     captions: dict[str, str] = {}
-    by_graph = 0
+    decided = 0
     for study, impression in impressions.items():
         stated = report_sentences(impression)
         keep = asserted(stated, graphs[study]) if study in graphs else None
-        by_graph += keep is not None
+        decided += keep is not None
         kept = [text for i, text in enumerate(stated) if (keep[i] if keep is not None else says_something(text))]
         if kept:
             captions[study] = " ".join(map(sentence, kept))
-    return captions, by_graph
-
-
-def _objects(
-    rows: Sequence[Image],
-    labels: Mapping[str, Mapping[str, Status]],
-    parsed: Mapping[str, Report],
-    graphs: Mapping[str, Any],
-    physicians: Mapping[str, Mapping[str, bool]],
-) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
-    """What each film shows, and what it may show; what physicians say overrides all other sources."""
-    present, unsure = [], []
-    for image in rows:
-        sources = [labels.get(image.study, {}), report_statuses(parsed[image.study].texts())]
-        if image.study in graphs:
-            sources.append(graph_statuses(graphs[image.study]))
-        weighed, doubted = weigh(sources)
-        decided = physicians.get(image.dicom, {})
-        yes = frozenset(concept for concept, is_there in decided.items() if is_there)
-        present.append((weighed - decided.keys()) | yes)
-        unsure.append(doubted - decided.keys())
-    return present, unsure
-
-
-def _references(report: Report) -> tuple[str, ...]:
-    return tuple(text for text in (report.findings, report.impression) if text)
+    if not by_graph:
+        return captions, "Sentences were kept and concepts found by word rules, not by RadGraph."
+    return captions, (
+        f"RadGraph decided which sentences were kept in {decided} of {len(impressions)} impressions, word rules in the "
+        f"others: {len(impressions.keys() - graphs.keys())} without its output and {len(graphs) - decided} where its "
+        "text is another."
+    )
 
 
 def _counts(
     test: Sequence[Image],
     frontal: Sequence[Image],
-    parsed: Mapping[str, Report],
-    with_impression: Mapping[str, str],
-    captions: Mapping[str, str],
+    parsed: Container[str],
+    with_impression: Container[str],
     rows: Sequence[Image],
 ) -> list[str]:
     unread = sum(image.study not in parsed for image in frontal)
@@ -170,44 +150,32 @@ def _mined(
     train: Sequence[Image], labels: Mapping[str, Mapping[str, Status]], report_files: Path, shown: Progress
 ) -> tuple[dict[str, tuple[str, ...]], str]:
     """For each disease the sentences that state it, from train studies that CheXpert labels with it; and a note."""
-    mines = {disease: Statements(disease) for disease in LABELS}
     studies = {image.study: image for image in train}
-    wanted = {
-        study: [mines[d] for d, status in labels.get(study, {}).items() if status == "present"] for study in studies
-    }
-    wanted = {study: of for study, of in wanted.items() if of}
-    read = 0
-    for study, of in shown(wanted.items(), "train reports", len(wanted)):
-        report = _report(report_files, studies[study])
-        if report is not None:
-            read += 1
-            for mine in of:
-                mine.add((report.impression, report.findings))
-    found = {disease: mine.most_frequent() for disease, mine in mines.items()}
-    counts = ", ".join(f"{disease} {len(said)}" for disease, said in found.items())
-    return found, f"Sentences that state a disease, from {read} of {len(wanted)} train reports: {counts}."
+    stated = {study: [d for d, status in labels.get(study, {}).items() if status == "present"] for study in studies}
+    wanted = {study: diseases for study, diseases in stated.items() if diseases}
+    read: list[str] = []
+
+    def reports() -> Iterator[tuple[list[str], tuple[str | None, ...]]]:
+        for study, diseases in shown(wanted.items(), "train reports", len(wanted)):
+            report = _report(report_files, studies[study])
+            if report is not None:
+                read.append(study)
+                yield diseases, (report.impression, report.findings)
+
+    found, counts = mined(reports())
+    return found, f"Sentences that state a disease, from {len(read)} of {len(wanted)} train reports: {counts}."
 
 
 def _images(folder: Path, rows: Sequence[Image]) -> tuple[Path, ...] | None:
     files = folder if folder.name == "files" else folder / "files"
-    paths = tuple(files / image.folder() / f"s{image.study}" / f"{image.dicom}.jpg" for image in rows)
-    missing = [path for path in paths if not path.is_file()]
-    if len(missing) == len(paths):
+    paths = [files / image.place() / f"{image.dicom}.jpg" for image in rows]
+    if not any(path.is_file() for path in paths):
         return None
-    if missing:
-        raise BadData(
-            f"no image file {missing[0]} ({len(missing)} of {len(paths)} are missing); download them, or none at all "
-            "for a base of texts."
-        )
-    return paths
-
-
-def _report_path(files: Path, image: Image) -> Path:
-    return files / image.folder() / f"s{image.study}.txt"
+    return image_files(paths, "download them, or none at all for a base of texts")
 
 
 def _report(files: Path, image: Image) -> Report | None:
-    path = _report_path(files, image)
+    path = files / f"{image.place()}.txt"
     try:
         return parse_report(path.read_text("utf-8"))
     except FileNotFoundError:

@@ -7,21 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark_builder.bases.csv_table import read_csv
+from benchmark_builder.bases.files import read_csv
 from benchmark_builder.reports.radiology import Status
-from benchmark_builder.reports.radiology_terms import CONCEPTS
+from benchmark_builder.reports.radiology_terms import CONCEPTS, DISEASES
 from symbal_hf.core.errors import BadData
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LABELS = {
-    "cardiomegaly": "Cardiomegaly",
-    "pneumothorax": "Pneumothorax",
-    "atelectasis": "Atelectasis",
-    "pleural effusion": "Pleural Effusion",
-    "edema": "Edema",
-}
+LABELS = {disease: disease.title() for disease in DISEASES}
 # A blank label means "not mentioned": no vote, which is not the same as absent.
 MEANING: Mapping[float, Status] = {1.0: "present", 0.0: "absent", -1.0: "uncertain"}
 
@@ -34,9 +28,9 @@ class Image:
     study: str
     subject: str
 
-    def folder(self) -> Path:
-        """Where the patient's studies lie, relative to the files folder."""
-        return Path(f"p{self.subject[:2]}") / f"p{self.subject}"
+    def place(self) -> str:
+        """Where the study lies, relative to the files folder: a folder of images, a report by that name and .txt."""
+        return f"p{self.subject[:2]}/p{self.subject}/s{self.study}"
 
 
 def files_folder(folder: Path, what: str) -> Path:

@@ -121,7 +121,7 @@ def _load(source: Any, join: Path | None, seed: int, options: dict[str, Any]) ->
     table = open_table(source)
     if join is not None:
         table = joined(table, Path(join))
-    columns, read = table.columns, table.name
+    columns = table.columns
     if options["caption_column"] or "captions" not in columns or any(column in columns for column in CAPTIONS):
         return load_data(source, join=join, on_bad_row="error", **options)
     id_name = next((column for column in IDS if column in columns), None)
@@ -130,7 +130,7 @@ def _load(source: Any, join: Path | None, seed: int, options: dict[str, Any]) ->
         known = [text for text in row["captions"] or () if isinstance(text, str) and any(map(str.isalnum, text))]
         row_id = str(row[id_name]) if id_name else str(place)
         if len(known) < 2:
-            raise BadData(f"{read}: row {row_id} has {len(known)} captions with text; at least 2 are needed.")
+            raise BadData(f"{table.name}: row {row_id} has {len(known)} captions with text; at least 2 are needed.")
         caption, others = caption_and_references(known, seed=seed, row_id=row_id)
         kept = {column: value for column, value in row.items() if column != "captions"}
         return {**kept, "caption": caption, "references": list(others)}
@@ -139,10 +139,5 @@ def _load(source: Any, join: Path | None, seed: int, options: dict[str, Any]) ->
         table,
         columns=[*(column for column in columns if column != "captions"), "caption", "references"],
         read=lambda without: (split(row, place) for place, row in enumerate(table.read(without))),
-        name="the given rows",
     )
-    try:
-        found = load_data(captioned, on_bad_row="error", **options)
-    except BadData as error:
-        raise BadData(f"{read}: {error}") from error
-    return replace(found, source=read)
+    return load_data(captioned, on_bad_row="error", **options)

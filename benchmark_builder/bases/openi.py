@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark_builder.bases.base import Base, sentence
-from benchmark_builder.bases.csv_table import read_csv
+from benchmark_builder.bases.files import image_files, read_csv, read_json_lines
 from benchmark_builder.bases.mimic_tables import LABELS, MEANING
 from benchmark_builder.reports.radiology import (
     Status,
@@ -20,7 +19,8 @@ from benchmark_builder.reports.radiology import (
     says_something,
     weigh,
 )
-from benchmark_builder.reports.statements import Statements
+from benchmark_builder.reports.radiology_terms import DISEASES
+from benchmark_builder.reports.statements import mined
 from symbal_hf.core.errors import BadData
 
 LICENCE = (
@@ -42,6 +42,9 @@ TERMS: Mapping[str, Mapping[str, Status]] = {
     "Pulmonary Congestion": {"edema": "uncertain"},
     "Heart Failure": {"edema": "uncertain"},
 }
+
+
+HOLDING = "image_id, images, findings, impression, mesh and chexpert (1, 0 or -1)"
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ def openi_base(folder: Path, *, seed: int = 0) -> Base:
     Raises:
         BadData: a missing, cut off or inconsistent file, named in the message.
     """
-    films = _from_jsonl(folder / "reports.jsonl") if (folder / "reports.jsonl").is_file() else _from_csv(folder)
+    lines = folder / "reports.jsonl"
+    films = read_json_lines(lines, _film, HOLDING) if lines.is_file() else _from_csv(folder)
     dropped: Counter[str] = Counter()
     rows, captions = [], []
     for film in films:
@@ -99,9 +103,8 @@ def openi_base(folder: Path, *, seed: int = 0) -> Base:
         )
     evidence = [weigh(_sources(film)) for film in rows]
     # Mined from all reports: one that states t never gets t planted, so that no row is given its own sentence.
-    statements = _mined(films)
+    statements, counts = mined((DISEASES, film.texts()) for film in films)
     images = _images(folder, rows)
-    counts = ", ".join(f"{disease} {len(said)}" for disease, said in statements.items())
     notes = [
         f"{len(rows)} of {len(films)} reports kept; left out: "
         + (", ".join(f"{n} with {reason}" for reason, n in dropped.items()) or "none")
@@ -143,14 +146,6 @@ def _sources(film: Film) -> Iterable[Mapping[str, Status]]:
     yield labels
 
 
-def _mined(films: Iterable[Film]) -> dict[str, tuple[str, ...]]:
-    mines = {disease: Statements(disease) for disease in LABELS}
-    for film in films:
-        for mine in mines.values():
-            mine.add(film.texts())
-    return {disease: mine.most_frequent() for disease, mine in mines.items()}
-
-
 def _from_csv(folder: Path) -> list[Film]:
     reports_file, films_file = folder / "indiana_reports.csv", folder / "indiana_projections.csv"
     if not reports_file.is_file() and not films_file.is_file():
@@ -165,22 +160,6 @@ def _from_csv(folder: Path) -> list[Film]:
         Film(uid, frontal.get(uid), findings, impression, tuple(terms.split(";")), {})
         for uid, terms, findings, impression in reports.itertuples(index=False)
     ]
-
-
-def _from_jsonl(path: Path) -> list[Film]:
-    films = []
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                films.append(_film(json.loads(line)))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise BadData(
-                    f"{path}, line {number}: {error!r}; each line must be one whole JSON object with image_id, images, "
-                    "findings, impression, mesh and chexpert (1, 0 or -1)."
-                ) from error
-    return films
 
 
 def _film(row: Mapping[str, Any]) -> Film:
@@ -202,11 +181,5 @@ def _images(folder: Path, rows: Iterable[Film]) -> tuple[Path, ...] | None:
     files = next((f for f in (folder / "images" / "images_normalized", folder / "images") if f.is_dir()), None)
     if files is None:
         return None
-    paths = tuple(files / film.file for film in rows if film.file)
-    missing = [path for path in paths if not path.is_file()]
-    if missing:
-        raise BadData(
-            f"no image file {missing[0]} ({len(missing)} of {len(paths)} are missing); add them, or take images/ away "
-            "for a base of texts."
-        )
-    return paths
+    paths = (files / film.file for film in rows if film.file)
+    return image_files(paths, "add them, or take images/ away for a base of texts")

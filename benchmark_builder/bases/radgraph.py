@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from benchmark_builder.reports.radiology import RANK, Status, mentions
+from benchmark_builder.bases.files import read_json_lines
+from benchmark_builder.reports.radiology import Status, mentions, most_affirmative
 from symbal_hf.core.errors import BadData
 
 ENDINGS: Mapping[str, Status] = {
@@ -56,26 +56,13 @@ def read_radgraph(path: Path, studies: Collection[str]) -> dict[str, Graph]:
     Raises:
         BadData: no such file, a line that is no such object, or token numbers outside of the text.
     """
-    if not path.is_file():
-        raise BadData(f"no file {path}; give the JSON lines with RadGraph-XL's output, or leave radgraph out.")
-    out: dict[str, Graph] = {}
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                try:
-                    row = json.loads(line)
-                    study = str(row["id"]).removeprefix("s")
-                    if study in studies:
-                        out[study] = _graph(row)
-                except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-                    raise BadData(
-                        f"{path}, line {number}: {error!r}; each line must be one whole JSON object with 'id', 'text' "
-                        "and RadGraph-XL's 'entities'."
-                    ) from error
-    except UnicodeDecodeError as error:
-        raise BadData(f"{path} is not UTF-8 ({error.reason} at byte {error.start}); write it anew.") from error
+
+    def row(line: Mapping[str, Any]) -> tuple[str, Graph | None]:
+        study = str(line["id"]).removeprefix("s")
+        return study, _graph(line) if study in studies else None
+
+    rows = read_json_lines(path, row, "'id', 'text' and RadGraph-XL's 'entities'")
+    out = {study: graph for study, graph in rows if graph is not None}
     if not out:
         raise BadData(f"{path} has none of the {len(studies)} studies; its ids must be study ids such as 's50414267'.")
     return out
@@ -123,14 +110,12 @@ def graph_statuses(graph: Graph) -> dict[str, Status]:
     """The status of each concept whose name holds an observation; the most affirmative observation counts."""
     starts = [0, *accumulate(len(token) + 1 for token in graph.tokens)]
     text = " ".join(graph.tokens).lower()
-    out: dict[str, Status] = {}
+    votes: list[tuple[str, Status]] = []
     for mention in mentions(text):
         if mention.kind != "named":
             continue  # of "heart size is normal" RadGraph calls "normal" present
         for entity in graph.entities:
             inside = starts[entity.first] < mention.end and mention.start < starts[entity.last + 1] - 1
             if entity.kind == "Observation" and inside:
-                before = out.get(mention.concept)
-                if before is None or RANK[entity.status] > RANK[before]:
-                    out[mention.concept] = entity.status
-    return out
+                votes.append((mention.concept, entity.status))
+    return most_affirmative(votes)

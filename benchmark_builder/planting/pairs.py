@@ -6,7 +6,7 @@ import csv
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -75,19 +75,16 @@ def paper_pairs(domain: Literal["natural", "medical"], statistics: Cooccurrence 
 def tagged(pairs: Sequence[Pair], statistics: Cooccurrence) -> list[Pair]:
     """The pairs with the strategies that could have drawn them."""
     popular = set(statistics.popular())
-    plain: Counter[str] = Counter()
-    for pair in pairs:
-        if pair.textual_error in popular and pair.textual_error != statistics.companion(pair.visual_feature):
-            plain[pair.visual_feature] += 1
+    closest = {pair for pair in pairs if pair.textual_error == statistics.companion(pair.visual_feature)}
+    plain = {pair.visual_feature for pair in pairs if pair.textual_error in popular and pair not in closest}
     out = []
     for pair in pairs:
-        adversarial = pair.textual_error == statistics.companion(pair.visual_feature)
         tags: list[Strategy] = []
-        if pair.textual_error in popular and not (adversarial and plain[pair.visual_feature]):
+        if pair.textual_error in popular and not (pair in closest and pair.visual_feature in plain):
             tags.append("popular")
-        if adversarial:
+        if pair in closest:
             tags.append("adversarial")
-        out.append(Pair(pair.textual_error, pair.visual_feature, tuple(tags) or ("random",)))
+        out.append(replace(pair, strategies=tuple(tags) or ("random",)))
     return out
 
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from benchmark_builder.bases.base import Base
 from benchmark_builder.planting.inject import Infeasible, Plan, largest_v, solve
 from benchmark_builder.scenes.compose import is_uncounted, noun_phrase
+from symbal_hf.core.files import packaged_lines
 from symbal_hf.language.facts import sentences
 from symbal_hf.language.phrases import Vocabulary, singular
 
@@ -43,8 +43,7 @@ class Planted:
 @lru_cache(maxsize=1)
 def natural_templates() -> tuple[str, ...]:
     """The packaged sentence templates for natural images."""
-    text = resources.files("benchmark_builder.planting").joinpath("templates/natural.txt").read_text("utf-8")
-    return tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return packaged_lines("benchmark_builder.planting", "templates/natural.txt")
 
 
 def state(name: str, template: str) -> str:
@@ -87,6 +86,20 @@ class Ground:
         self._split: dict[int, list[str]] = {}
         self._stated: dict[tuple[str, int], tuple[str, str]] = {}
 
+    @classmethod
+    def of(
+        cls,
+        captions: Sequence[str],
+        objects: Sequence[frozenset[str]],
+        *,
+        seed: int = 0,
+        ids: Sequence[str] | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> Ground:
+        """Rows that are no base yet; `plant` says what is what."""
+        ids = [str(i) for i in range(len(captions))] if ids is None else ids
+        return cls(Base(tuple(ids), tuple(captions), tuple(objects), vocabulary=vocabulary), seed=seed)
+
     def has(self, name: str) -> NDArray[np.bool_]:
         """(N,) which images plainly show `name`."""
         if name not in self._has:
@@ -96,14 +109,9 @@ class Ground:
     def free(self, name: str) -> NDArray[np.bool_]:
         """(N,) where `name` can be planted: neither the image nor the caption has it."""
         if name not in self._free:
-            base = self.base
-            self._free[name] = np.array(
-                [
-                    name not in base.present(row) and not mentions(caption, name, base.vocabulary)
-                    for row, caption in enumerate(base.captions)
-                ],
-                bool,
-            )
+            base, rows = self.base, enumerate(self.base.captions)
+            lacks = (name not in base.present(row) and not mentions(text, name, base.vocabulary) for row, text in rows)
+            self._free[name] = np.fromiter(lacks, bool, len(base))
         return self._free[name]
 
     def plan(self, textual_error: str, visual_feature: str, strength: float) -> Plan | Infeasible:
@@ -151,7 +159,12 @@ class Ground:
         """The sentence that states `name` in this row, and the caption with it."""
         if (name, row) not in self._stated:
             draw = _pick(self.seed, "sentence", name, self.base.ids[row])
-            sentence = self._sentence(name, draw)
+            if self.base.statements is None:
+                sentence = state(name, draw.choice(natural_templates()))
+            elif known := self.base.statements.get(name):
+                sentence = draw.choice(known)
+            else:
+                raise ValueError(f"no sentence of the base {self.base.name!r} states {name!r}; choose another error.")
             if row not in self._split:
                 self._split[row] = sentences(self.base.captions[row])
             parts = list(self._split[row])
@@ -161,13 +174,6 @@ class Ground:
             whole = sentences(" ".join(ended)) == ended
             self._stated[name, row] = sentence, " ".join(ended) if whole else "\n".join(parts)
         return self._stated[name, row]
-
-    def _sentence(self, name: str, draw: random.Random) -> str:
-        if self.base.statements is None:
-            return state(name, draw.choice(natural_templates()))
-        if not (known := self.base.statements.get(name)):
-            raise ValueError(f"no sentence of the base {self.base.name!r} states {name!r}; choose another error.")
-        return draw.choice(known)
 
 
 def plant(
@@ -196,29 +202,5 @@ def plant(
     Raises:
         ValueError: t equal to v, or names that occur in no row's objects where they are needed.
     """
-    ground = Ground(_base(captions, objects, ids, vocabulary), seed=seed)
+    ground = Ground.of(captions, objects, seed=seed, ids=ids, vocabulary=vocabulary)
     return ground.plant(textual_error, visual_feature, strength)
-
-
-def plant_at_random(
-    captions: Sequence[str],
-    objects: Sequence[frozenset[str]],
-    *,
-    textual_error: str,
-    n: int,
-    seed: int = 0,
-    ids: Sequence[str] | None = None,
-    vocabulary: Vocabulary | None = None,
-) -> Planted:
-    """Plant `textual_error` in `n` rows that lack it, chosen with no regard to anything else: unsystematic errors."""
-    return Ground(_base(captions, objects, ids, vocabulary), seed=seed).plant_at_random(textual_error, n)
-
-
-def _base(
-    captions: Sequence[str],
-    objects: Sequence[frozenset[str]],
-    ids: Sequence[str] | None,
-    vocabulary: Vocabulary | None,
-) -> Base:
-    ids = [str(i) for i in range(len(captions))] if ids is None else ids
-    return Base(tuple(ids), tuple(captions), tuple(objects), vocabulary=vocabulary)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark_builder.planting.inject import Infeasible
-from benchmark_builder.planting.plant import Planted, plant
+from benchmark_builder.planting.plant import Ground, Planted
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 from symbal_hf.data.columns import IMAGES
@@ -48,16 +48,8 @@ def plant_file(
         known is None or textual_error not in known.classes
     ):
         raise BadData(f"no row of {source} has the object {textual_error!r}; its absence elsewhere would mean nothing.")
-    planted = plant(
-        data.captions,
-        objects,
-        textual_error=textual_error,
-        visual_feature=visual_feature,
-        strength=strength,
-        seed=seed,
-        ids=data.ids,
-        vocabulary=known,
-    )
+    ground = Ground.of(data.captions, objects, seed=seed, ids=data.ids, vocabulary=known)
+    planted = ground.plant(textual_error, visual_feature, strength)
     if isinstance(planted, Infeasible):
         raise BadData(
             f"Cramér's V {strength} cannot be reached for ({textual_error}, {visual_feature}) in {source}: "

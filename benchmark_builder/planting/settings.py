@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -79,18 +80,17 @@ def candidates(
     """
     base = ground.base
     named: dict[str, tuple[Pair, float]] = {}
-    for pair in pairs:
-        for strength in strengths:
-            name = config_name(base.name, pair.visual_feature, pair.textual_error, strength)
-            if name in named and named[name] != (pair, strength):
-                raise ValueError(f"two settings would be called {name}; rename one of the objects.")
-            named[name] = (pair, strength)
+    for case in product(pairs, strengths):
+        name = config_name(base.name, case[0].visual_feature, case[0].textual_error, case[1])
+        if named.setdefault(name, case) != case:
+            raise ValueError(f"two settings would be called {name}; rename one of the objects.")
     for name, (pair, strength) in sorted(named.items()):
         has, free = ground.has(pair.visual_feature), ground.free(pair.textual_error)
         plan = ground.plan(pair.textual_error, pair.visual_feature, strength)
         if base.statements is not None and not base.statements.get(pair.textual_error):
             plan = Infeasible(strength, 0.0)  # nothing in the reports states it
         n, n_feature, free_with = len(base), int(has.sum()), int((free & has).sum())
+        areas = [area[pair.visual_feature] for area in base.areas or () if pair.visual_feature in area]
         if n_feature < min_images and isinstance(plan, Plan):
             plan = Infeasible(strength, largest_v(n, n_feature, free_with))
         yield Setting(
@@ -105,28 +105,21 @@ def candidates(
             n_error_present=sum(pair.textual_error in base.present(row) for row in range(n)),
             free_with=free_with,
             free_without=int((free & ~has).sum()),
-            mean_feature_area=_mean_area(base, pair.visual_feature),
+            mean_feature_area=float(np.mean(areas)) if areas else None,
         )
-
-
-def _mean_area(base: Base, name: str) -> float | None:
-    if base.areas is None:
-        return None
-    known = [area[name] for area in base.areas if name in area]
-    return float(np.mean(known)) if known else None
 
 
 def features(kind: str, *, references: bool = False) -> Any:
     """The `datasets.Features` of one kind of table: rows, objects, images, injections or settings."""
     from datasets import Features, Image, List, Value
 
-    text, whole, number = Value("string"), Value("int32"), Value("float64")
+    text, whole, number, truth = Value("string"), Value("int32"), Value("float64"), Value("bool")
     names = List(text)
     return {
         "rows": Features(image_id=text, caption=text, **({"references": names} if references else {})),
         "objects": Features(image_id=text, objects=names, areas=List(Value("float32")), also_present=names),
         "images": Features(image_id=text, image=Image()),
-        "injections": Features(config=text, image_id=text, sentence=text, with_feature=Value("bool")),
+        "injections": Features(config=text, image_id=text, sentence=text, with_feature=truth),
         "settings": Features(
             config=text,
             domain=text,
@@ -134,7 +127,7 @@ def features(kind: str, *, references: bool = False) -> Any:
             textual_error=text,
             visual_feature=text,
             strength_target=number,
-            feasible=Value("bool"),
+            feasible=truth,
             strength=number,
             largest_strength=number,
             strategies=names,
@@ -160,24 +153,16 @@ def settings_table(base: Base, settings: Sequence[Setting], *, seed: int) -> pa.
         plan = s.plan if isinstance(s.plan, Plan) else None
         rows.append(
             {
-                "config": s.config,
+                **vars(s),  # what the schema does not have is passed over
                 "domain": base.name,
                 "base": base.origin,
-                "textual_error": s.textual_error,
-                "visual_feature": s.visual_feature,
                 "strength_target": s.strength,
                 "feasible": s.feasible,
                 "strength": plan and plan.achieved,
                 "largest_strength": s.largest,
-                "strategies": list(s.strategies),
                 "n_rows": len(base),
-                "n_feature": s.n_feature,
-                "n_error_present": s.n_error_present,
-                "free_with": s.free_with,
-                "free_without": s.free_without,
                 "with_feature": plan and plan.with_feature,
                 "without_feature": plan and plan.without_feature,
-                "mean_feature_area": s.mean_feature_area,
                 "seed": seed,
             }
         )
@@ -227,16 +212,16 @@ def objects_table(base: Base) -> pa.Table:
     """What each image shows; areas go with objects, null where unknown."""
     import pyarrow as pa
 
-    rows = []
-    for row, row_id in enumerate(base.ids):
-        names = sorted(base.objects[row])
-        area = None if base.areas is None else base.areas[row]
-        rows.append(
-            {
-                "image_id": row_id,
-                "objects": names,
-                "areas": None if area is None else [area.get(name) for name in names],
-                "also_present": sorted(base.also_present[row]) if base.also_present else [],
-            }
-        )
-    return pa.Table.from_pylist(rows, schema=features("objects").arrow_schema)
+    names = [sorted(present) for present in base.objects]
+    areas: Sequence[Any] = [None] * len(base)
+    if base.areas is not None:
+        areas = [list(map(area.get, own)) for area, own in zip(base.areas, names, strict=True)]
+    return pa.table(
+        {
+            "image_id": base.ids,
+            "objects": names,
+            "areas": areas,
+            "also_present": [sorted(besides) for besides in base.also_present or [()] * len(base)],
+        },
+        schema=features("objects").arrow_schema,
+    )

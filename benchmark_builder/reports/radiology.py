@@ -12,38 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
-from benchmark_builder.reports.radiology_cues import (
-    CHOICE,
-    CLAUSE_END,
-    CLAUSE_START,
-    CUES,
-    ITEM_START,
-    LIST_END,
-    OPEN_VERBS,
-    PART,
-    PAST,
-    VERB_END,
-)
-from benchmark_builder.reports.radiology_terms import (
-    ADVICE,
-    CONCEPTS,
-    EXTRAS,
-    FINDINGS,
-    HEADING,
-    NAMED,
-    NEAR,
-    OPPOSITE,
-    OTHER,
-    TERMS,
-)
+from benchmark_builder.reports.radiology_terms import CONCEPTS, CUES, MENTIONS, PATTERNS
 from symbal_hf.language.facts import sentences
 from symbal_hf.language.phrases import Vocabulary
 
 Status = Literal["present", "absent", "uncertain"]
 Kind = Literal["named", "near", "opposite"]
 RANK: Mapping[str, int] = {"absent": 0, "uncertain": 1, "present": 2}
+# "May represent crowding, mild edema, infiltrates": what a verb leaves open goes on over commas.
+OPEN_VERBS = frozenset(("may", "might", "could", "differential"))
 PERMANENT = frozenset(("pacemaker", "surgical clips", "sternotomy wires"))  # what was there once is there still
 
 SHORT = (
@@ -78,22 +57,17 @@ class Mention:
     kind: Kind
 
 
-_KINDS: tuple[tuple[Kind, Mapping[str, tuple[str, ...]]], ...] = (
-    ("named", NAMED),
-    ("near", NEAR),
-    ("opposite", OPPOSITE),
-)
 _PATTERNS: tuple[tuple[str, Kind, re.Pattern[str]], ...] = tuple(
-    (concept, kind, re.compile("|".join(patterns[concept])))
-    for kind, patterns in _KINDS
+    (concept, kind, re.compile(MENTIONS[kind][concept]))
+    for kind in get_args(Kind)
     for concept in CONCEPTS
-    if concept in patterns
+    if concept in MENTIONS[kind]
 )
 
 
 def mentions(text: str) -> list[Mention]:
     """Every mention of a concept in lower-case, single-spaced `text`, whatever is said about it."""
-    text = OTHER.sub(lambda match: "~" * len(match[0]), text)
+    text = PATTERNS["other"].sub(lambda match: "~" * len(match[0]), text)
     return [
         Mention(concept, match.start(), match.end(), kind)
         for concept, kind, pattern in _PATTERNS
@@ -101,44 +75,46 @@ def mentions(text: str) -> list[Mention]:
     ]
 
 
+def most_affirmative(votes: Iterable[tuple[str, Status]]) -> dict[str, Status]:
+    """The status of each concept; of several "present" counts before "uncertain", and that before "absent"."""
+    return dict(sorted(votes, key=lambda vote: RANK[vote[1]]))
+
+
 @lru_cache(maxsize=262_144)
 def statuses(sentence: str) -> Mapping[str, Status]:
     """The status of each concept that one sentence speaks of; of several mentions the most affirmative counts."""
     text = plain(sentence)
     found = mentions(text)
-    if not found:
-        return MappingProxyType({})
-    absent, unsure = _scopes(text, found)
-    out: dict[str, Status] = {}
+    absent, unsure = _scopes(text, found) if found else ([], [])
+    votes: list[tuple[str, Status]] = []
     for mention in found:
-        status: Status = "present"
+        past = mention.concept not in PERMANENT and PATTERNS["past"].search(text, 0, mention.start) is not None
         if mention.kind == "opposite" or _inside(mention, absent):
-            status = "absent"
-        elif mention.kind == "near" or _inside(mention, unsure) or _past(mention, text):
-            status = "uncertain"
-        if mention.kind == "near" and status == "absent":
-            continue  # without blunting there may still be fluid
-        if mention.concept not in out or RANK[status] > RANK[out[mention.concept]]:
-            out[mention.concept] = status
-    return MappingProxyType(out)
+            if mention.kind != "near":  # without blunting there may still be fluid
+                votes.append((mention.concept, "absent"))
+        else:
+            doubtful = mention.kind == "near" or _inside(mention, unsure) or past
+            votes.append((mention.concept, "uncertain" if doubtful else "present"))
+    return MappingProxyType(most_affirmative(votes))
 
 
 def report_statuses(texts: Iterable[str]) -> dict[str, Status]:
     """The status of each concept over all sentences of a report's texts; the most affirmative sentence counts."""
-    out: dict[str, Status] = {}
-    for text in texts:
-        for sentence in report_sentences(text):
-            for concept, status in statuses(sentence).items():
-                if concept not in out or RANK[status] > RANK[out[concept]]:
-                    out[concept] = status
-    return out
+    said = (sentence for text in texts for sentence in report_sentences(text))
+    return most_affirmative(vote for sentence in said for vote in statuses(sentence).items())
 
 
-def weigh(sources: Iterable[Mapping[str, Status]]) -> tuple[frozenset[str], frozenset[str]]:
-    """Concepts that any source calls present, and those that none does and any calls uncertain."""
-    votes = [vote for source in sources for vote in source.items()]
+def weigh(
+    sources: Iterable[Mapping[str, Status]], decided: Mapping[str, bool] = MappingProxyType({})
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Concepts that any source calls present, and those that none does and any calls uncertain.
+
+    What is `decided` to be there or not overrides all sources.
+    """
+    votes = [vote for source in sources for vote in source.items() if vote[0] not in decided]
     present = frozenset(concept for concept, status in votes if status == "present")
-    return present, frozenset(concept for concept, status in votes if status == "uncertain") - present
+    unsure = frozenset(concept for concept, status in votes if status == "uncertain") - present
+    return present | {concept for concept, there in decided.items() if there}, unsure
 
 
 def says_something(sentence: str) -> bool:
@@ -147,11 +123,11 @@ def says_something(sentence: str) -> bool:
     "Heart size is normal." says something; "No acute cardiopulmonary process." and "Findings were phoned in." do not.
     """
     text = plain(sentence)
-    if HEADING.fullmatch(text):
+    if PATTERNS["heading"].fullmatch(text):
         return False
     absent, _ = _scopes(text, ())
     # "A CT of the chest is recommended" names a part of the body and says nothing about it.
-    terms = FINDINGS if ADVICE.search(text) else TERMS
+    terms = PATTERNS["findings" if PATTERNS["advice"].search(text) else "terms"]
     return any(not any(start <= m.start() < end for start, end in absent) for m in terms.finditer(text))
 
 
@@ -165,7 +141,9 @@ def states_only(sentence: str, concept: str) -> bool:
         return False
     named = [m for m in found if m.kind == "named"]
     absent, unsure = _scopes(text, named)
-    others = (m for m in EXTRAS.finditer(text) if not any(n.start < m.end() and m.start() < n.end for n in named))
+    others = (
+        m for m in PATTERNS["extras"].finditer(text) if not any(n.start < m.end() and m.start() < n.end for n in named)
+    )
     return len(named) == len(found) and not absent and not unsure and next(others, None) is None
 
 
@@ -209,10 +187,6 @@ def medical_vocabulary() -> Vocabulary:
     return MedicalVocabulary()
 
 
-def _past(mention: Mention, text: str) -> bool:
-    return mention.concept not in PERMANENT and PAST.search(text, 0, mention.start) is not None
-
-
 def _inside(mention: Mention, scopes: list[tuple[int, int]]) -> bool:
     return any(mention.start < end and start < mention.end for start, end in scopes)
 
@@ -229,18 +203,19 @@ def _scopes(text: str, found: Iterable[Mention]) -> tuple[list[tuple[int, int]],
         elif kind in ("absent", "unsure"):
             # Two further on: "no evidence of, but cannot exclude, ..." does not end at the comma right after the cue.
             verb = cue[0] in OPEN_VERBS
-            stop = (VERB_END if verb else CLAUSE_END).search(text, cue.end() + 2)
+            stop = PATTERNS["verb_end" if verb else "clause_end"].search(text, cue.end() + 2)
             end = stop.start() if stop else len(text)
             if verb:
                 unsure.append((cue.start(), end))
             elif kind == "unsure":
-                comma = LIST_END.search(text, cue.end() + 2, end)
+                comma = PATTERNS["list_end"].search(text, cue.end() + 2, end)
                 unsure.append((cue.start(), comma.start() if comma else end))
             else:
                 absent.append((cue.start(), end))
         elif kind in ("absent_before", "unsure_before"):
             many = cue[0].startswith(("are", "have", "were"))
-            starts = [m.end() for m in (CLAUSE_START if many else ITEM_START).finditer(text, 0, cue.start())]
+            start = PATTERNS["clause_start" if many else "item_start"]
+            starts = [m.end() for m in start.finditer(text, 0, cue.start())]
             (absent if kind == "absent_before" else unsure).append((max(starts, default=0), cue.end()))
     return absent, unsure + _choices(text, found, joint)
 
@@ -250,11 +225,11 @@ def _choices(text: str, found: Iterable[Mention], joint: list[tuple[int, int]]) 
 
     After "no change in" (`joint`) an "or" only joins.
     """
-    edges = [0, *(m.start() for m in PART.finditer(text)), len(text)]
+    edges = [0, *(m.start() for m in PATTERNS["part"].finditer(text)), len(text)]
     parts = list(pairwise(edges))
     out: list[tuple[int, int]] = []
     for i, (start, end) in enumerate(parts):
-        choice = CHOICE.search(text, start, end)
+        choice = PATTERNS["choice"].search(text, start, end)
         # "Pacemaker/ICD" is no choice: both names are of one thing.
         if choice is None or _same(choice, found) or any(a <= choice.start() < b for a, b in joint):
             continue

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from benchmark_builder.bases.base import sentence
 from benchmark_builder.reports.radiology import report_sentences, states_only
+from benchmark_builder.reports.radiology_terms import DISEASES
 
 BLANK = re.compile(r"_{2,}|X{3,}|\bxxxx\b")  # where de-identification took words out
 MOST_WORDS = 25
@@ -40,3 +41,13 @@ class Statements:
         """
         best = sorted(self._spellings.items(), key=lambda item: (-item[1].total(), item[0]))[:n]
         return tuple(min(spellings.items(), key=lambda item: (-item[1], item[0]))[0] for _, spellings in best)
+
+
+def mined(reports: Iterable[tuple[Iterable[str], Iterable[str | None]]]) -> tuple[dict[str, tuple[str, ...]], str]:
+    """For each disease the sentences that state it, and how many; of reports as (diseases to look for, sections)."""
+    mines = {disease: Statements(disease) for disease in DISEASES}
+    for diseases, texts in reports:
+        for disease in diseases:
+            mines[disease].add(texts)
+    found = {disease: mine.most_frequent() for disease, mine in mines.items()}
+    return found, ", ".join(f"{disease} {len(said)}" for disease, said in found.items())

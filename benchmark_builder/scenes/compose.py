@@ -5,90 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import inflect
 
-# Fields: {a} {b} {c} are objects, {is_a} {is_b} agree with them, {at_a} {at_b} say where in the picture they are,
-# {where} is a place phrase or nothing, {in_place} {a_place} {place} are the place with a preposition, with an
-# article, and bare. A pattern is used only when all that it needs is known. No other noun may be a thing one can see.
-PATTERNS: dict[int, tuple[str, ...]] = {
-    0: (
-        "a picture of {a_place}",
-        "a quiet {place}",
-        "the photo shows {a_place}",
-        "a plain view of {a_place}",
-        "{a_place} with nothing much going on",
-        "a calm scene {in_place}",
-        "a wide view {in_place}",
-        "a picture with nothing special in it",
-        "a plain scene with little to see",
-        "a photo in which nothing stands out",
-        "not much can be seen here",
-        "a calm and empty view",
-        "an image of a quiet spot",
-    ),
-    1: (
-        "{a}{where}",
-        "there {is_a} {a}{where}",
-        "a picture of {a}{where}",
-        "a photo showing {a}{where}",
-        "here {is_a} {a}{where}",
-        "{a} can be seen{where}",
-        "we see {a}{where}",
-        "a view of {a}{where}",
-        "{a} {is_a} in plain sight{where}",
-        "a scene with {a}{where}",
-        "an image that shows {a}{where}",
-        "the eye goes to {a}{where}",
-        "a look at {a}{where}",
-        "{in_place} there {is_a} {a}",
-        "a {place} scene with {a}",
-        "a view of {a_place} with {a} in it",
-        "there {is_a} {a} {at_a}",
-        "{a} {at_a} of the picture",
-        "{at_a} of the photo there {is_a} {a}",
-    ),
-    2: (
-        "{a} and {b}{where}",
-        "{a} next to {b}{where}",
-        "{a} near {b}{where}",
-        "{a} beside {b}{where}",
-        "{a} together with {b}{where}",
-        "a picture of {a} and {b}{where}",
-        "{a} {is_a} close to {b}{where}",
-        "there {is_a} {a} with {b} nearby{where}",
-        "there {is_a} {a} and also {b}{where}",
-        "{a} and {b} are both visible{where}",
-        "a photo of {a} that also shows {b}",
-        "{a} and {b} share the view{where}",
-        "we can see {a} as well as {b}{where}",
-        "not far from {a} there {is_b} {b}{where}",
-        "{a_place} with {a} and {b}",
-        "this {place} has {a} and {b} in it",
-        "{in_place} {is_a} {a}, along with {b}",
-        "{a} {at_a} and {b} {at_b}",
-        "{a} {at_a}, with {b} also in view{where}",
-        "there {is_a} {a} {at_a} of a scene with {b}",
-        "{b} {at_b}, seen together with {a}",
-    ),
-    3: (
-        "{a}, {b} and {c}{where}",
-        "{a} and {b} near {c}{where}",
-        "{a} with {b} and {c}{where}",
-        "{a} next to {b}, with {c} also in view",
-        "a scene with {a}, {b} and {c}{where}",
-        "{a} close to {b} and {c}{where}",
-        "besides {a} there {is_b} {b} and {c}{where}",
-        "a picture of {a} with {b} and {c} around",
-        "we see {a}, {b}, and also {c}{where}",
-        "{a_place} that holds {a}, {b} and {c}",
-        "{in_place}, {a} can be seen with {b} and {c}",
-        "{a} {at_a}, plus {b} and {c}{where}",
-        "{a} {at_a} and {b} {at_b}, with {c} as well",
-    ),
-}
+from symbal_hf.core.files import packaged_lines
 
+_LINES = packaged_lines("benchmark_builder.scenes", "captions.txt")
+# By how many objects they name, from none to three.
+PATTERNS = {n: tuple(line for line in _LINES if sum(f"{{{key}}}" in line for key in "abc") == n) for n in range(4)}
 _AT = {
     "left": "on the left",
     "right": "on the right",
@@ -144,6 +70,38 @@ def in_place(place: str) -> str:
     return f"{_PREPOSITIONS.get(place, 'in')} {with_article(place)}"
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What captions may tell: `compose_captions` says what is what."""
+
+    counts: Mapping[str, int]
+    place: str | None
+    attributes: Mapping[str, str]
+    sizes: Mapping[str, str]
+    positions: Mapping[str, str]
+
+    def enough_for(self, pattern: str, chosen: Sequence[str]) -> bool:
+        spots = [
+            self.positions.get(name) for key, name in zip("abc", chosen, strict=False) if f"{{at_{key}}}" in pattern
+        ]
+        # Two things "on the left" would read oddly.
+        return all(spots) and len(set(spots)) == len(spots) and bool(self.place or "place}" not in pattern)
+
+    def fill(self, pattern: str, chosen: Sequence[str], rng: random.Random) -> str:
+        fields = {"where": "", "in_place": "", "a_place": "", "place": self.place or ""}
+        if self.place:
+            fields |= {"in_place": in_place(self.place), "a_place": with_article(self.place)}
+            fields["where"] = f" {in_place(self.place)}" if rng.random() < 0.5 else ""
+        for key, name in zip("abc", chosen, strict=False):
+            colour = self.attributes.get(name, "") if rng.random() < 0.45 else ""
+            size = self.sizes.get(name, "") if rng.random() < 0.35 else ""
+            fields[key] = noun_phrase(name, self.counts[name], colour=colour, size=size)
+            fields[f"is_{key}"] = "are" if self.counts[name] > 1 and name not in _UNCOUNTED else "is"
+            fields[f"at_{key}"] = _AT[self.positions[name]] if name in self.positions else ""
+        sentence = pattern.format(**fields)
+        return sentence[0].upper() + sentence[1:] + "."
+
+
 def compose_captions(
     objects: Sequence[str],
     *,
@@ -169,15 +127,16 @@ def compose_captions(
         The captions, all different as long as the grammar allows it. Up to five objects are nearly always all
         covered by five captions together; with no objects the captions speak of the place or the picture only.
     """
-    counts = Counter(objects)
-    names = sorted(counts)
+    known = _Known(Counter(objects), place, attributes or {}, sizes or {}, positions or {})
+    names = sorted(known.counts)
     rng.shuffle(names)
     fresh, used, captions = list(names), set[str](), list[str]()
     for _ in range(n):
         for _attempt in range(12):
             chosen = _choose(names, fresh, rng)
-            pattern = _pick_pattern(chosen, used, rng, place=place, positions=positions or {})
-            caption = _fill(pattern, chosen, counts, rng, place, attributes or {}, sizes or {}, positions or {})
+            usable = [pattern for pattern in PATTERNS[len(chosen)] if known.enough_for(pattern, chosen)]
+            pattern = rng.choice([pattern for pattern in usable if pattern not in used] or usable)
+            caption = known.fill(pattern, chosen, rng)
             if caption not in captions:
                 break
         used.add(pattern)
@@ -195,42 +154,3 @@ def _choose(names: Sequence[str], fresh: Sequence[str], rng: random.Random) -> l
         chosen.append(new[0] if new and rng.random() < 0.7 else rng.choice([x for x in names if x not in chosen]))
     rng.shuffle(chosen)
     return chosen
-
-
-def _pick_pattern(
-    chosen: Sequence[str], used: set[str], rng: random.Random, *, place: str | None, positions: Mapping[str, str]
-) -> str:
-    spots = [positions.get(name) for name in chosen]
-
-    def known(pattern: str) -> bool:
-        if not place and ("place}" in pattern):
-            return False
-        needed = [spot for key, spot in zip("abc", spots, strict=False) if f"{{at_{key}}}" in pattern]
-        return all(needed) and len(set(needed)) == len(needed)  # two things "on the left" would read oddly
-
-    usable = [pattern for pattern in PATTERNS[len(chosen)] if known(pattern)]
-    return rng.choice([pattern for pattern in usable if pattern not in used] or usable)
-
-
-def _fill(
-    pattern: str,
-    chosen: Sequence[str],
-    counts: Mapping[str, int],
-    rng: random.Random,
-    place: str | None,
-    attributes: Mapping[str, str],
-    sizes: Mapping[str, str],
-    positions: Mapping[str, str],
-) -> str:
-    fields: dict[str, str] = {"where": "", "in_place": "", "a_place": "", "place": place or ""}
-    if place:
-        fields |= {"in_place": in_place(place), "a_place": with_article(place)}
-        fields["where"] = f" {in_place(place)}" if rng.random() < 0.5 else ""
-    for key, name in zip("abc", chosen, strict=False):
-        colour = attributes.get(name, "") if rng.random() < 0.45 else ""
-        size = sizes.get(name, "") if rng.random() < 0.35 else ""
-        fields[key] = noun_phrase(name, counts[name], colour=colour, size=size)
-        fields[f"is_{key}"] = "are" if counts[name] > 1 and name not in _UNCOUNTED else "is"
-        fields[f"at_{key}"] = _AT[positions[name]] if name in positions else ""
-    sentence = pattern.format(**fields)
-    return sentence[0].upper() + sentence[1:] + "."

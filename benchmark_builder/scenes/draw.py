@@ -12,12 +12,13 @@ import numpy as np
 from PIL import Image, ImageChops, ImageDraw
 from tqdm import tqdm
 
-from benchmark_builder.scenes.backgrounds import ELSEWHERE, PLACE_BY_NAME, PLACES, Place, paint_place
+from benchmark_builder.scenes.backgrounds import ELSEWHERE, PLACES, Place, paint_place
 from benchmark_builder.scenes.compose import compose_captions
 from benchmark_builder.scenes.objects import KIND_BY_NAME, KINDS, ObjectKind, paint_object
+from symbal_hf.core.files import write_whole
 
 OBJECT_NAMES: tuple[str, ...] = tuple(sorted(kind.name for kind in KINDS))
-BACKGROUND_NAMES: tuple[str, ...] = tuple(sorted(PLACE_BY_NAME))
+BACKGROUND_NAMES: tuple[str, ...] = tuple(sorted(place.name for place in PLACES))
 MIN_AREA = 0.01  # smallest visible share of the image
 DRAWING_VERSION = 1  # raise when pictures or captions change, so that stored folders are not mistaken for new ones
 
@@ -175,9 +176,8 @@ def _spot(
         return left, rng.uniform(0.01, max(0.01, lowest))
     if kind.zone in ("sky", "wall"):
         return left, rng.uniform(0.015, max(0.02, horizon - height * 0.95))
-    floor = (
-        (horizon + 0.02, horizon + 0.2) if kind.zone == "water" and place.name == "beach" else (horizon + 0.03, 0.985)
-    )
+    afloat = kind.zone == "water" and place.name == "beach"
+    floor = (horizon + 0.02, horizon + 0.2) if afloat else (horizon + 0.03, 0.985)
     return left, max(0.01, min(lowest, rng.uniform(*floor) - height))
 
 
@@ -278,14 +278,13 @@ def write_scenes(folder: Path, n: int, *, seed: int = 0, size: int = 256) -> Pat
     for stale in images.glob("*.jpg"):
         stale.unlink()
     settings_file.write_text(json.dumps(settings), "utf-8")
-    partial = folder / "scenes.jsonl.part"
-    with partial.open("w", encoding="utf-8") as lines:
-        for index in tqdm(range(n), desc="scenes", unit="scene", disable=None):
-            scene, picture = make_scene(index, seed=seed, size=size)
-            name = f"images/{index:06d}.jpg"
-            picture.save(folder / name, quality=90)
-            lines.write(json.dumps(scene_row(scene, name)) + "\n")
-    partial.replace(metadata)
+    lines = []
+    for index in tqdm(range(n), desc="scenes", unit="scene", disable=None):
+        scene, picture = make_scene(index, seed=seed, size=size)
+        name = f"images/{index:06d}.jpg"
+        picture.save(folder / name, quality=90)
+        lines.append(json.dumps(scene_row(scene, name)) + "\n")
+    write_whole(metadata, "".join(lines))
     return metadata
 
 

@@ -6,11 +6,12 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmark_builder.bases.base import Base
 from benchmark_builder.planting.pairs import MIN_IMAGES, Pair
@@ -30,11 +31,10 @@ from benchmark_builder.writing.card import STATISTICS, write_card
 from benchmark_builder.writing.stats import write_statistics
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
+from symbal_hf.core.progress import Progress, quiet
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from symbal_hf.core.progress import Progress
 
 FORMAT = "1"  # raise when the same base gives other tables, so that a half-built folder is not gone on with
 ROWS_PER_GROUP = 100  # of images: a viewer that reads one group then holds 100 images, not all
@@ -85,8 +85,6 @@ def build(
     Raises:
         BadData: `out` holds something else than a benchmark, or nothing is to be planted.
     """
-    from symbal_hf.core.progress import quiet
-
     show = progress or quiet
     if outside := [strength for strength in strengths if not 0 < strength <= 1]:
         raise BadData(f"strength={outside[0]} is outside (0, 1]; the paper uses 0.3, 0.6 and 0.9.")
@@ -116,20 +114,13 @@ def build(
     }  # fmt: skip
     write_whole(finished, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     started.unlink()
-    figures = _figures(out)
+    figures = find_spec("matplotlib") is not None  # the benchmark is whole without
+    if figures:
+        write_statistics(out, out / STATISTICS)
+    else:
+        shutil.rmtree(out / STATISTICS, ignore_errors=True)  # those of an earlier build would be wrong
     write_card(out, statistics=figures)
     return Built(out, settings, figures)
-
-
-def _figures(out: Path) -> bool:
-    """Draw the statistics where there is a library that draws; the benchmark is whole without."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        shutil.rmtree(out / STATISTICS, ignore_errors=True)  # those of an earlier build would be wrong
-        return False
-    write_statistics(out, out / STATISTICS)
-    return True
 
 
 def _write_settings(ground: Ground, settings: Sequence[Setting], out: Path, show: Progress) -> pa.Table:
@@ -164,10 +155,11 @@ def _write_settings(ground: Ground, settings: Sequence[Setting], out: Path, show
 def _write_images(base: Base, folder: Path, show: Progress) -> None:
     """Shards of encoded images as they are, in row groups that a viewer can hold."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     schema = features("images").arrow_schema
     done = sorted(folder.glob(f"{base.name}-*.parquet"))
-    if done and _rows_of(done) == len(base):
+    if done and sum(pq.read_metadata(path).num_rows for path in done) == len(base):
         return
     for path in done:
         path.unlink()
@@ -178,7 +170,12 @@ def _write_images(base: Base, folder: Path, show: Progress) -> None:
             stop = min(start + ROWS_PER_GROUP, len(base))
             images = [{"bytes": base.encoded(row), "path": None} for row in range(start, stop)]
             if writer is None or size > SHARD_BYTES:
-                shard, size, writer = _next_shard(folder, base.name, shard, writer, schema)
+                if writer is not None:
+                    writer.close()
+                path = folder / f"{base.name}-{shard:05d}.parquet.part"
+                # Image files are compressed already.
+                writer = pq.ParquetWriter(path, schema, compression="none", use_dictionary=False)
+                shard, size = shard + 1, 0
             writer.write_table(pa.table({"image_id": list(base.ids[start:stop]), "image": images}, schema=schema))
             size += sum(len(image["bytes"] or b"") for image in images)
     finally:
@@ -188,38 +185,20 @@ def _write_images(base: Base, folder: Path, show: Progress) -> None:
         part.replace(part.with_suffix(""))
 
 
-def _next_shard(folder: Path, name: str, shard: int, writer: Any, schema: pa.Schema) -> tuple[int, int, Any]:
-    import pyarrow.parquet as pq
-
-    if writer is not None:
-        writer.close()
-    # Image files are compressed already.
-    path = folder / f"{name}-{shard:05d}.parquet.part"
-    return shard + 1, 0, pq.ParquetWriter(path, schema, compression="none", use_dictionary=False)
-
-
 def _write(table: pa.Table, path: Path) -> None:
     """One table as one parquet file, whole or not at all."""
     import pyarrow.parquet as pq
 
     part = path.with_name(path.name + ".part")
-    plain = ["caption", "references.list.element", "image_id"] if path.parent.name == "data" else []
-    words = [name for name in table.column_names if name not in plain]
     pq.write_table(
         table,
         part,
         compression="zstd",
         compression_level=3,
-        use_dictionary=False if plain else words,
+        use_dictionary=False if path.parent.name == "data" else table.column_names,
         row_group_size=max(table.num_rows, 1),
     )
     part.replace(path)
-
-
-def _rows_of(paths: Iterable[Path]) -> int:
-    import pyarrow.parquet as pq
-
-    return sum(pq.read_metadata(path).num_rows for path in paths)
 
 
 def _check_folder(out: Path) -> None:

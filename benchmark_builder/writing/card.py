@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmark_builder.writing.stats import Statistics, Summary, summary_rows
+import yaml
+
+from benchmark_builder.writing.stats import Statistics, summary_rows
 from benchmark_builder.writing.stats import statistics as count
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 
-if TYPE_CHECKING:
-    from huggingface_hub import DatasetCardData
+Domain = Mapping[str, Any]  # one base of the folder, as the card shows it
 
 STATISTICS = "statistics"  # the folder of the figures, inside the benchmark
 _FIGURES = {
@@ -26,103 +26,13 @@ _FIGURES = {
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B")
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """What a card says about bases of one origin: Hub identifiers, and our words.
-
-    `licence` is (Hub id, name, link); the last two count where the id is "other".
-    """
-
-    licence: tuple[str, str, str]
-    source: str
-    tags: tuple[str, ...]
-    about: str
-    limits: tuple[str, ...]
-    citation: str = ""
-
-
-_REPORTS = (
-    "**Medical labels come mostly from automatic labellers** and from words in the reports. They misread negation and "
-    "doubt, and a device that nobody mentioned counts as absent. Nothing here is fit for clinical use.",
-    "**Reports are not descriptions.** Radiologists leave out what does not matter to them and refer to earlier "
-    "studies.",
-)
-_ORIGINS = {
-    "coco": _Origin(
-        licence=("other", "coco", "https://cocodataset.org/#termsofuse"),
-        source="extended|coco",
-        tags=(),
-        about="Photos and captions of MS COCO (Lin et al., 2014). Each caption joins two of a photo's captions; the "
-        "others are the references. Objects are COCO's 80 annotated classes.",
-        limits=(
-            "**COCO's biases.** Its photos are from Flickr, mostly from North America and Europe and from before 2014; "
-            "people are in very many of them, and captions carry their writers' guesses about gender, age and "
-            "activity. What goes with what reflects that.",
-            "**Models know COCO.** Many image-text models have seen its photos or captions in training.",
-        ),
-        citation="COCO: Lin et al., *Microsoft COCO: Common Objects in Context*, ECCV 2014.",
-    ),
-    "mimic_cxr": _Origin(
-        licence=("other", "physionet-credentialed-health-data-1.5.0", "https://physionet.org/content/mimic-cxr/"),
-        source="extended|mimic-cxr",
-        tags=("medical", "radiology"),
-        about="Reports of chest radiographs from MIMIC-CXR (Johnson et al., 2019). t is a disease, v a medical device; "
-        "the planted sentences are ones that reports use to state t.",
-        limits=(*_REPORTS, "**One hospital.** All reports are from Beth Israel Deaconess Medical Center in Boston."),
-        citation="MIMIC-CXR: Johnson et al., *MIMIC-CXR, a de-identified publicly available database of chest "
-        "radiographs with free-text reports*, Scientific Data 6, 2019.",
-    ),
-    "openi": _Origin(
-        licence=("other", "openi", "https://openi.nlm.nih.gov/faq"),
-        source="extended|openi",
-        tags=("medical", "radiology"),
-        about="Reports of chest radiographs from the Indiana University collection in Open-i (Demner-Fushman et al., "
-        "2016). t is a disease, v a medical device; the planted sentences are ones that reports use to state t.",
-        limits=(*_REPORTS, "**One region.** All Open-i reports are from hospitals in Indiana."),
-        citation="Open-i: Demner-Fushman et al., *Preparing a collection of radiology examinations for distribution "
-        "and retrieval*, JAMIA 23(2), 2016.",
-    ),
-    "scenes": _Origin(
-        licence=("cc0-1.0", "", ""),
-        source="original",
-        tags=("synthetic",),
-        about="Scenes drawn by this project's renderer: known objects before a background, with exact boxes and "
-        "captions from a grammar. They are free of rights, and nobody real is in them.",
-        limits=(
-            "**Scenes are drawings, not photos.** Objects are few and clear, which of them go together is our choice, "
-            "and captions are regular; how well a method does on them says little about photos.",
-        ),
-    ),
-    "custom": _Origin(
-        licence=("other", "custom", ""),
-        source="extended|other",
-        tags=(),
-        about="A table with captions and objects that whoever built this folder supplied; its captions are taken to be "
-        "true.",
-        limits=("**Custom data is as good as its labels.** Nobody but its supplier has checked captions or objects.",),
-    ),
-}
+_ORIGINS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
+    resources.files("benchmark_builder.writing").joinpath("origins.yaml").read_text("utf-8")
+)["origins"]
 # Ids of the Hub that a custom base may give as its licence.
 _LICENCE_IDS = {
     "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "mit", "apache-2.0", "unknown"
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Domain:
-    """One base of the folder, as the card shows it."""
-
-    name: str
-    origin: str
-    about: str
-    licence: str
-    notes: tuple[str, ...]
-    sampling: str
-    seed: int
-    strengths: tuple[float, ...]
-    variants: tuple[str, ...]
-    has_images: bool
-    summary: Summary
 
 
 def write_card(folder: str | Path, *, statistics: bool) -> Path:
@@ -138,69 +48,61 @@ def write_card(folder: str | Path, *, statistics: bool) -> Path:
     Raises:
         BadData: a folder without settings, a setting without its data, or figures that are not there.
     """
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     folder = Path(folder)
     stats = count(folder)
-    domains = _domains(folder, stats)
+    domains = [_domain(folder, path, stats) for path in sorted((folder / "settings").glob("*.parquet"))]
     files = _files(folder)
     example = _check(folder, domains, files)
     shown = _figures(folder, stats) if statistics else []
-    templates = resources.files("hub_cards")
     environment = Environment(
-        loader=FunctionLoader(lambda name: templates.joinpath(name).read_text("utf-8")),
+        loader=FileSystemLoader(str(resources.files("hub_cards"))),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # no autoescape: neither result is HTML
     environment.filters.update(number="{:,}".format, cell=lambda text: text.replace("|", "\\|"))
-    name = f"SymbalBench, independently rebuilt ({', '.join(d.name for d in domains)})"
+    name = f"SymbalBench, independently rebuilt ({', '.join(d['name'] for d in domains)})"
     values = {
         "title": name,
         "name": name,
-        "front_matter": _front_matter(folder, name, domains, files).to_yaml(),
-        "restricted": " and ".join(d.name for d in domains if d.origin == "mimic_cxr"),
+        "front_matter": _front_matter(folder, name, domains, files),
+        "restricted": " and ".join(d["name"] for d in domains if d["origin"] == "mimic_cxr"),
         "total": stats.summaries[-1],
         "summary": summary_rows(stats),
         "left_out": stats.left_out,
         "example": example,
         "figures": shown,
         "domains": domains,
-        "tasks": [f"{d.name}_{variant}" for d in domains if d.summary.feasible for variant in d.variants],
-        "limits": _once(limit for d in domains for limit in _ORIGINS[d.origin].limits),
-        "citations": _once(_ORIGINS[d.origin].citation for d in domains if _ORIGINS[d.origin].citation),
+        "tasks": [f"{d['name']}_{variant}" for d in domains if d["summary"]["feasible"] for variant in d["variants"]],
+        "limits": _once(limit for d in domains for limit in _ORIGINS[d["origin"]]["limits"]),
+        "citations": _once(filter(None, (_ORIGINS[d["origin"]]["citation"] for d in domains))),
     }
     for path, template in (("eval.yaml", "eval.yaml.jinja"), ("README.md", "dataset.md.jinja")):
         write_whole(folder / path, environment.get_template(template).render(values))
     return folder / "README.md"
 
 
-def _domains(folder: Path, stats: Statistics) -> list[_Domain]:
-    summaries = {summary.domain: summary for summary in stats.summaries}
-    domains = []
-    for path in sorted((folder / "settings").glob("*.parquet")):
-        record = path.with_suffix(".json")
-        if not record.is_file():
-            raise BadData(f"{record} is missing, so the build of {path.stem} has not ended; run it again.")
-        about = json.loads(record.read_text("utf-8"))
-        sampling = about["sampling"]
-        domains.append(
-            _Domain(
-                name=path.stem,
-                origin=about["base"] if about["base"] in _ORIGINS else "custom",
-                about=_ORIGINS.get(about["base"], _ORIGINS["custom"]).about,
-                licence=_line(about["licence"]),
-                notes=tuple(map(_line, about["notes"])),
-                sampling=_line(sampling if isinstance(sampling, str) else ", ".join(sampling)),
-                seed=about["seed"],
-                strengths=tuple(about["strengths"]),
-                variants=tuple(about["variants"]),
-                has_images=any((folder / "images").glob(f"{path.stem}-*.parquet")),
-                summary=summaries[path.stem],
-            )
-        )
-    return domains
+def _domain(folder: Path, path: Path, stats: Statistics) -> Domain:
+    record = path.with_suffix(".json")
+    if not record.is_file():
+        raise BadData(f"{record} is missing, so the build of {path.stem} has not ended; run it again.")
+    told = json.loads(record.read_text("utf-8"))
+    origin = told["base"] if told["base"] in _ORIGINS else "custom"
+    sampling = told["sampling"] if isinstance(told["sampling"], str) else ", ".join(told["sampling"])
+    return {
+        **told,
+        "name": path.stem,
+        "origin": origin,
+        "about": _ORIGINS[origin]["about"],
+        "licence": _line(told["licence"]),
+        "notes": [_line(note) for note in told["notes"]],
+        "sampling": _line(sampling),
+        "has_images": any((folder / "images").glob(f"{path.stem}-*.parquet")),
+        "summary": next(summary for summary in stats.summaries if summary["domain"] == path.stem),
+    }
 
 
 def _line(text: str) -> str:
@@ -224,18 +126,18 @@ def _files(folder: Path) -> dict[str, list[Path]]:
     return dict(sorted(configs.items(), key=lambda item: (item[0] != "settings", item[0])))
 
 
-def _check(folder: Path, domains: Sequence[_Domain], files: dict[str, list[Path]]) -> dict[str, Any]:
+def _check(folder: Path, domains: Sequence[Domain], files: dict[str, list[Path]]) -> dict[str, Any]:
     """The setting that the card shows, once all that are promised are there: a moderate one if possible."""
     import pyarrow.parquet as pq
 
     rows = []
     for domain in domains:
-        for row in pq.read_table(folder / "settings" / f"{domain.name}.parquet").to_pylist():
-            missing = [f"{row['config']}-{v}" for v in domain.variants if f"{row['config']}-{v}" not in files]
+        for row in pq.read_table(folder / "settings" / f"{domain['name']}.parquet").to_pylist():
+            missing = [f"{row['config']}-{v}" for v in domain["variants"] if f"{row['config']}-{v}" not in files]
             if row["feasible"] and missing:
-                raise BadData(f"{folder}/data/{missing[0]}.parquet is missing; build {domain.name} again.")
-            data = row["config"] if row["feasible"] else f"{domain.name}-clean"
-            rows.append({**row, "file": f"{data}-{domain.variants[0]}"})
+                raise BadData(f"{folder}/data/{missing[0]}.parquet is missing; build {domain['name']} again.")
+            data = row["config"] if row["feasible"] else f"{domain['name']}-clean"
+            rows.append({**row, "file": f"{data}-{domain['variants'][0]}"})
     if not rows:
         raise BadData(f"the settings tables of {folder} have no rows; build with at least one pair (t, v).")
     return min(rows, key=lambda row: (not row["feasible"], row["strength_target"] != 0.6))
@@ -244,12 +146,12 @@ def _check(folder: Path, domains: Sequence[_Domain], files: dict[str, list[Path]
 def _figures(folder: Path, stats: Statistics) -> list[dict[str, str]]:
     shown = [{"path": f"{STATISTICS}/{name}", "alt": alt} for name, alt in _FIGURES.items()]
     shown = [figure for figure in shown if (folder / figure["path"]).is_file()]
-    if stats.settings and not shown:
+    if len(stats.settings) and not shown:
         raise BadData(f"{folder / STATISTICS} has no figures; write the statistics there before the card.")
     return shown
 
 
-def _front_matter(folder: Path, name: str, domains: Sequence[_Domain], files: dict[str, list[Path]]) -> DatasetCardData:
+def _front_matter(folder: Path, name: str, domains: Sequence[Domain], files: dict[str, list[Path]]) -> str:
     """The card's YAML: what the Hub searches by, the files of each config, and the sizes of those settings share."""
     from datasets import DatasetInfo, Features
     from datasets.info import DatasetInfosDict
@@ -257,7 +159,7 @@ def _front_matter(folder: Path, name: str, domains: Sequence[_Domain], files: di
     from huggingface_hub import DatasetCardData
     from pyarrow import parquet as pq
 
-    origins = [_ORIGINS[d.origin] for d in domains]
+    origins = [_ORIGINS[d["origin"]] for d in domains]
     data = DatasetCardData(
         pretty_name=name,
         language=["en"],
@@ -265,13 +167,13 @@ def _front_matter(folder: Path, name: str, domains: Sequence[_Domain], files: di
         task_categories=["image-to-text"],
         task_ids=["image-captioning"],
         tags=_once(
-            ["benchmark", "captioning", "hallucination", "dataset-auditing", *(t for o in origins for t in o.tags)]
+            ["benchmark", "captioning", "hallucination", "dataset-auditing", *(t for o in origins for t in o["tags"])]
         ),
-        source_datasets=_once(origin.source for origin in origins),
+        source_datasets=_once(origin["source"] for origin in origins),
     )
     for field, value in _licence(domains).items():
         data[field] = value
-    clean = {f"{d.name}-clean-{variant}" for d in domains for variant in d.variants}
+    clean = {f"{d['name']}-clean-{variant}" for d in domains for variant in d["variants"]}
     infos, n_rows = DatasetInfosDict(), 0
     data["configs"] = [_config(config, paths, folder) for config, paths in files.items()]
     for config, paths in files.items():
@@ -291,12 +193,12 @@ def _front_matter(folder: Path, name: str, domains: Sequence[_Domain], files: di
         )
     infos.to_dataset_card_data(data)
     data["size_categories"] = [_SIZES[sum(n_rows > 10**k for k in range(3, 9))]]
-    if any(d.origin == "mimic_cxr" for d in domains):
+    if any(d["origin"] == "mimic_cxr" for d in domains):
         data["extra_gated_prompt"] = (
             "Part of this dataset is made from MIMIC-CXR, which may be read only by persons who hold PhysioNet "
             "credentials and signed its data use agreement. It must not be passed on."
         )
-    return data
+    return data.to_yaml()
 
 
 def _config(config: str, paths: Sequence[Path], folder: Path) -> dict[str, Any]:
@@ -306,13 +208,13 @@ def _config(config: str, paths: Sequence[Path], folder: Path) -> dict[str, Any]:
     return {"config_name": config, **default, "data_files": [{"split": "test", "path": path}]}
 
 
-def _licence(domains: Sequence[_Domain]) -> dict[str, str]:
+def _licence(domains: Sequence[Domain]) -> dict[str, str]:
     """The Hub's licence fields: an id if it covers all bases, else "other" with a name, and a link to the terms."""
     found = set()
     for domain in domains:
-        own = domain.licence.lower()
-        custom = domain.origin == "custom" and own in _LICENCE_IDS
-        found.add((own, "", "") if custom else _ORIGINS[domain.origin].licence)
+        own = domain["licence"].lower()
+        custom = domain["origin"] == "custom" and own in _LICENCE_IDS
+        found.add((own, "", "") if custom else tuple(_ORIGINS[domain["origin"]]["licence"]))
     licence, name, link = found.pop() if len(found) == 1 else ("other", "terms-of-each-base", "")
     fields = {"license": licence, "license_name": name, "license_link": link}
     return {field: value for field, value in fields.items() if value}

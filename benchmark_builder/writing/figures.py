@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 STRATEGIES = ("random", "popular", "adversarial")
@@ -24,95 +24,60 @@ _STYLE: dict[Any, Any] = {
     "xtick.color": "#555555", "ytick.color": "#555555", "legend.frameon": False, "legend.fontsize": 9,
 }  # fmt: skip
 
-Panel = Callable[["Axes", dict[str, str]], None]  # draws into axes, given the colour of each domain
+Colours = dict[str, str]  # of each domain
+Panel = Callable[["Axes", Colours], None]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One dataset with a planted error, as the figures show it.
-
-    Attributes:
-        config: its name, without the variant.
-        domain: the base that it is made from.
-        textual_error: t.
-        visual_feature: v.
-        size: image-text pairs.
-        target: the Cramér's V asked for, in (0, 1].
-        strength: the Cramér's V reached, in (0, 1].
-        error_share: share of the pairs that carry the planted error, in [0, 1].
-        feature_share: share of the pairs that show v, in [0, 1].
-        feature_area: mean share of the image that v takes where it is shown, in [0, 1]; None: unknown.
-        strategies: how the pair (t, v) was sampled: "random", "popular", "adversarial"; empty: not by category.
-    """
-
-    config: str
-    domain: str
-    textual_error: str
-    visual_feature: str
-    size: int
-    target: float
-    strength: float
-    error_share: float
-    feature_share: float
-    feature_area: float | None
-    strategies: tuple[str, ...]
-
-
-def composition(settings: Sequence[Setting]) -> bytes | None:
+def composition(settings: pd.DataFrame) -> bytes | None:
     """Figure 6 as PNG: dataset size, strength, share of pairs with t, share of pairs with v. None: no settings."""
-    if not settings:
+    if settings.empty:
         return None
-    sizes = sorted({s.size for s in settings})
+    settings = settings.set_index("domain")
+    sizes = sorted(settings["size"].unique())
 
-    def size(axes: Axes, colours: dict[str, str]) -> None:
+    def size(axes: Axes, colours: Colours) -> None:
         label, title = "image-text pairs in a dataset", "Dataset size"
         if len(sizes) > MOST_SIZES:
-            _histogram(axes, [(s.domain, s.size) for s in settings], _edges(max(sizes)), colours, label, title)
+            _histogram(axes, settings["size"], _edges(sizes[-1]), colours, label, title)
             axes.xaxis.set_major_formatter("{x:,.0f}")
         else:
-            counts = {d: [sum(s.size == n and s.domain == d for s in settings) for n in sizes] for d in colours}
-            _stacked(axes, range(len(sizes)), counts, 0.5, colours, label, title)
-            axes.set_xticks(range(len(sizes)), [f"{n:,}" for n in sizes])
-            axes.set_xlim(-0.75, len(sizes) - 0.25)
+            _named(axes, settings["size"].map(sizes.index), [f"{n:,}" for n in sizes], colours, label, title)
 
-    def strength(axes: Axes, colours: dict[str, str]) -> None:
+    def strength(axes: Axes, colours: Colours) -> None:
         steps = [BAR_STEP * (k - 0.5) for k in range(round(1 / BAR_STEP) + 2)]
-        values = [(s.domain, s.strength) for s in settings]
-        _histogram(axes, values, steps, colours, "Cramér's V reached (0 to 1)", "Strength of the association")
+        label, title = "Cramér's V reached (0 to 1)", "Strength of the association"
+        _histogram(axes, settings["strength"], steps, colours, label, title)
         axes.set_xlim(0, 1)
         axes.set_xticks([k / 10 for k in range(11)])
 
-    def error(axes: Axes, colours: dict[str, str]) -> None:
-        values = [(s.domain, s.error_share) for s in settings]
-        _shares(axes, values, colours, "share of pairs with the planted error t", "Frequency of the textual error")
+    def error(axes: Axes, colours: Colours) -> None:
+        label, title = "share of pairs with the planted error t", "Frequency of the textual error"
+        _shares(axes, settings["error_share"], colours, label, title)
 
-    def feature(axes: Axes, colours: dict[str, str]) -> None:
-        values = [(s.domain, s.feature_share) for s in settings]
-        _shares(axes, values, colours, "share of pairs whose image shows v", "Frequency of the visual feature")
+    def feature(axes: Axes, colours: Colours) -> None:
+        label, title = "share of pairs whose image shows v", "Frequency of the visual feature"
+        _shares(axes, settings["feature_share"], colours, label, title)
 
-    return _figure([size, strength, error, feature], settings, settings)
+    return _figure([size, strength, error, feature], settings, settings.index)
 
 
-def features(settings: Sequence[Setting], *, note: str = "") -> bytes | None:
+def features(settings: pd.DataFrame, *, note: str = "") -> bytes | None:
     """Figure 7 as PNG: mean area of v, settings per sampling category. None: neither is known of any setting.
 
     A setting with several categories counts in each. `note` stands below the panels.
     """
-    areas = [(s.domain, s.feature_area) for s in settings if s.feature_area is not None]
-    tagged = [s for s in settings if s.strategies]
+    settings = settings.set_index("domain")
+    areas, tags = settings["feature_area"].dropna(), settings["strategies"].explode().dropna()
+    names = [*STRATEGIES, *sorted(set(tags) - set(STRATEGIES))]
 
-    def area(axes: Axes, colours: dict[str, str]) -> None:
+    def area(axes: Axes, colours: Colours) -> None:
         _shares(axes, areas, colours, "mean share of the image area that v takes", "Size of the visual feature")
 
-    def category(axes: Axes, colours: dict[str, str]) -> None:
-        names = [*STRATEGIES, *sorted({tag for s in tagged for tag in s.strategies} - set(STRATEGIES))]
-        counts = {d: [sum(s.domain == d and name in s.strategies for s in tagged) for name in names] for d in colours}
-        _stacked(axes, range(len(names)), counts, 0.5, colours, "sampling category of (t, v)", "Sampling category")
-        axes.set_xticks(range(len(names)), names)
-        axes.set_xlim(-0.75, len(names) - 0.25)
+    def category(axes: Axes, colours: Colours) -> None:
+        _named(axes, tags.map(names.index), names, colours, "sampling category of (t, v)", "Sampling category")
 
-    shown = [s for s in settings if s.feature_area is not None or s.strategies]
-    return _figure([*([area] if areas else []), *([category] if tagged else [])], settings, shown, note)
+    panels = [*([area] if len(areas) else []), *([category] if len(tags) else [])]
+    return _figure(panels, settings, [*areas.index, *tags.index], note)
 
 
 def _edges(largest: float, bars: int = 30) -> list[float]:
@@ -123,50 +88,38 @@ def _edges(largest: float, bars: int = 30) -> list[float]:
     return [width * k for k in range(int(largest / width + 1e-9) + 2)]
 
 
-def _shares(axes: Axes, values: Sequence[tuple[str, float]], colours: dict[str, str], label: str, title: str) -> None:
+def _shares(axes: Axes, values: pd.Series, colours: Colours, label: str, title: str) -> None:
     from matplotlib.ticker import PercentFormatter
 
-    edges = _edges(max(value for _, value in values))
+    edges = _edges(values.max())
     _histogram(axes, values, edges, colours, f"{label} (%)", title)
     axes.set_xlim(0, edges[-1])
     axes.xaxis.set_major_formatter(PercentFormatter(1, symbol=""))
 
 
+def _named(axes: Axes, places: pd.Series, names: Sequence[str], colours: Colours, label: str, title: str) -> None:
+    """A bar for each name."""
+    edges = [k - 0.5 for k in range(len(names) + 1)]
+    _histogram(axes, places, edges, colours, label, title, filled=0.47)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.75, len(names) - 0.25)
+
+
 def _histogram(
-    axes: Axes, values: Sequence[tuple[str, float]], edges: list[float], colours: dict[str, str], label: str, title: str
+    axes: Axes, values: pd.Series, edges: list[float], colours: Colours, label: str, title: str, filled: float = 0.94
 ) -> None:
-    import numpy as np
-
-    counts = {d: np.histogram([v for domain, v in values if domain == d], edges)[0].tolist() for d in colours}
-    width = edges[1] - edges[0]
-    _stacked(axes, [edge + width / 2 for edge in edges[:-1]], counts, width, colours, label, title)
-
-
-def _stacked(
-    axes: Axes,
-    places: Sequence[float],
-    counts: dict[str, list[int]],
-    width: float,
-    colours: dict[str, str],
-    label: str,
-    title: str,
-) -> None:
-    """Bars of width `width` around `places`, one domain on top of the other."""
+    """Bars between `edges`, each as wide as `filled` of the room, one domain on top of the other."""
     from matplotlib.ticker import MaxNLocator
 
-    floor = [0] * len(places)
-    for domain, heights in counts.items():
-        axes.bar(places, heights, 0.94 * width, floor, color=colours[domain])
-        floor = [low + high for low, high in zip(floor, heights, strict=True)]
+    own = [values[values.index == domain].to_numpy() for domain in colours]
+    axes.hist(own, edges, color=list(colours.values()), stacked=True, rwidth=filled)
     axes.set(xlabel=label, ylabel="settings", title=title)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     axes.tick_params(axis="x", length=3)
     axes.tick_params(axis="y", length=0)
 
 
-def _figure(
-    panels: Sequence[Panel], settings: Sequence[Setting], shown: Sequence[Setting], note: str = ""
-) -> bytes | None:
+def _figure(panels: Sequence[Panel], settings: pd.DataFrame, shown: Iterable[str], note: str = "") -> bytes | None:
     """PNG of the panels, two a row; a domain has the same colour in every figure, and a legend names those shown."""
     if not panels:
         return None
@@ -175,7 +128,7 @@ def _figure(
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    colours = {d: COLOURS[k % len(COLOURS)] for k, d in enumerate(sorted({s.domain for s in settings}))}
+    colours = {d: COLOURS[k % len(COLOURS)] for k, d in enumerate(sorted(set(settings.index)))}
     rows, columns = (len(panels) + 1) // 2, min(len(panels), 2)
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a reader's own settings shall not change the picture
@@ -185,7 +138,7 @@ def _figure(
         for place, panel in enumerate(panels, 1):
             panel(figure.add_subplot(rows, columns, place), colours)
         if len(colours) > 1:
-            names = sorted({s.domain for s in shown})
+            names = sorted(set(shown))
             handles = [Patch(color=colours[name], label=name) for name in names]
             figure.legend(handles=handles, loc="outside upper center", ncols=min(len(names), 5))
         if note:

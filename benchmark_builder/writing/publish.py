@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.huggingface.publish import check_repo, reason, sending
+from symbal_hf.huggingface.publish import check_repo, make_repo, reason, sending
 
 CARDS = ("README.md", "eval.yaml")
 TABLES = ("settings", "data", "objects", "images", "injections")
@@ -57,12 +57,11 @@ def publish(
 
     api = HfApi(token=token)
     with sending(f"{repo} was not published", again="then run it again: what has arrived is not sent twice."):
-        _validate(card)
-        # Nothing is made where a repo is there: a pull request to somebody else's needs no such right.
-        if not api.repo_exists(repo, repo_type="dataset"):
-            api.create_repo(repo, repo_type="dataset", private=private or None, exist_ok=True)
-        if private and not api.repo_info(repo, repo_type="dataset").private:
-            raise BadData(f"{repo} is public already; make it private in its settings, or publish to a new name.")
+        try:
+            card.validate()
+        except ValueError as error:
+            raise BadData(f"the Hub does not take README.md: {reason(error)}; mend its metadata.") from error
+        make_repo(api, repo, "dataset", private=private)
         if revision and not revision.startswith("refs/"):
             api.create_branch(repo, branch=revision, repo_type="dataset", exist_ok=True)
         done = api.upload_folder(
@@ -100,8 +99,8 @@ def _own_files(folder: Path) -> list[str]:
 
 def _check_tables(folder: Path, files: list[str], *, private: bool) -> None:
     """Refuse what may not be shared, by what the settings tables themselves say."""
-    columns = {name: _columns(folder / name, name) for name in files if name.endswith(".parquet")}
-    origins = {name: _origins(folder / name, name, columns[name]) for name in columns if name.startswith("settings/")}
+    tables = {name: _origins(folder / name, name) for name in files if name.endswith(".parquet")}
+    origins = {name: found for name, found in tables.items() if found}
     for name, found in origins.items():
         if any("mimic" in str(origin).lower() for origin in found):
             raise BadData(
@@ -134,20 +133,17 @@ def _check_accounted(files: list[str], bases: list[str]) -> None:
         raise BadData(f"{name} belongs to no settings file ({', '.join(bases)}); remove it or build again.")
 
 
-def _columns(path: Path, name: str) -> list[str]:
+def _origins(path: Path, name: str) -> list[str | None]:
+    """The different values of the column "base" of a settings table, [None] where there are none; of others nothing."""
     import pyarrow
     from pyarrow import parquet
 
     try:
-        return list(parquet.read_schema(path).names)
+        columns = parquet.read_schema(path).names
     except (pyarrow.ArrowException, OSError) as error:
         raise BadData(f"{name} cannot be read as a whole parquet file; build the benchmark again.") from error
-
-
-def _origins(path: Path, name: str, columns: list[str]) -> list[str | None]:
-    """The different values of the column "base"; [None] where there are none."""
-    from pyarrow import parquet
-
+    if not name.startswith("settings/"):
+        return []
     if "base" not in columns:
         raise BadData(f"{name} has no column 'base' that tells where its rows come from; build the benchmark again.")
     return parquet.read_table(path, columns=["base"]).column("base").unique().to_pylist() or [None]
@@ -160,10 +156,3 @@ def _card(path: Path) -> Any:
         return DatasetCard.load(path)
     except Exception as error:  # YAML that does not parse, or parses to no card
         raise BadData(f"{path} is no dataset card: {reason(error)}; mend its metadata or build again.") from error
-
-
-def _validate(card: Any) -> None:
-    try:
-        card.validate()
-    except ValueError as error:
-        raise BadData(f"the Hub does not take README.md: {reason(error)}; mend its metadata.") from error

@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from operator import itemgetter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from benchmark_builder.planting.inject import TOLERANCE
-from benchmark_builder.writing.figures import Setting, composition, features
+from benchmark_builder.writing.figures import composition, features
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.table import Table
 
+NAMES = ("config", "domain", "textual_error", "visual_feature")
 
-@dataclass(frozen=True)
-class Summary:
-    """One domain in numbers; those from `pairs` on are over its feasible settings (gaps and shares of none are None).
 
-    Attributes:
-        domain: its name, or "all".
-        candidates: settings that were tried.
-        feasible: those whose strength can be reached: the datasets of the benchmark.
-        infeasible: the others.
-        images: rows of the base.
-        pairs: image-text pairs of all datasets of one variant.
-        textual_errors: distinct t.
-        visual_features: distinct v.
-        gap_mean: mean |strength reached - target|.
-        gap_max: the largest such gap.
-        gap_within: share of settings whose gap is at most 0.01.
-        error_share: median share of pairs with the planted error.
-    """
-
-    domain: str
-    candidates: int
-    feasible: int
-    infeasible: int
-    images: int
-    pairs: int
-    textual_errors: int
-    visual_features: int
-    gap_mean: float | None
-    gap_max: float | None
-    gap_within: float | None
-    error_share: float | None
+# What a summary says of a domain: name, label, form. From `pairs` on it is over the feasible settings, which are the
+# datasets of the benchmark; gaps and shares of none are None.
+MEASURES = (
+    ("candidates", "candidate settings", "{:,}"),
+    ("feasible", "feasible", "{:,}"),
+    ("infeasible", "infeasible", "{:,}"),
+    ("images", "images", "{:,}"),
+    ("pairs", "image-text pairs, each variant", "{:,}"),
+    ("textual_errors", "distinct textual errors t", "{:,}"),
+    ("visual_features", "distinct visual features v", "{:,}"),
+    ("gap_mean", "|V - target|, mean", "{:.4f}"),
+    ("gap_max", "|V - target|, largest", "{:.4f}"),
+    ("gap_within", f"settings with |V - target| ≤ {TOLERANCE}", "{:.1%}"),
+    ("error_share", "rows with the planted error, median", "{:.1%}"),
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +42,18 @@ class Statistics:
     """A benchmark folder in numbers.
 
     Attributes:
-        settings: the feasible settings, sorted by domain and config.
-        summaries: one a domain, sorted by name, and one of all of them where there are several.
+        settings: the feasible settings, sorted by domain and config, with the columns `NAMES` and
+            size: image-text pairs,
+            target, strength: the Cramér's V asked for, and the one reached, in (0, 1],
+            error_share, feature_share: shares of the pairs that carry the planted error, and that show v, in [0, 1],
+            feature_area: mean share of the image that v takes where it is shown, in [0, 1]; null: unknown,
+            strategies: how (t, v) was sampled: "random", "popular", "adversarial"; empty: not by category.
+        summaries: `MEASURES` of each domain, sorted by name, and of all of them where there are several.
         left_out: what the figures do not show, one sentence each with the reason.
     """
 
-    settings: tuple[Setting, ...]
-    summaries: tuple[Summary, ...]
+    settings: pd.DataFrame
+    summaries: tuple[dict[str, Any], ...]
     left_out: tuple[str, ...]
 
 
@@ -74,96 +63,63 @@ def statistics(folder: str | Path) -> Statistics:
     Raises:
         BadData: no settings table in `folder`.
     """
-    import pyarrow.parquet as pq
+    import pandas as pd
 
     paths = sorted((Path(folder) / "settings").glob("*.parquet"))
     if not paths:
         raise BadData(f"{folder} has no settings/*.parquet; build a benchmark there first.")
-    rows = {path.stem: pq.read_table(path).to_pylist() for path in paths}
-    made = {d: [_setting(row) for row in sorted(rows[d], key=itemgetter("config")) if row["feasible"]] for d in rows}
-    summaries = [_summary(d, rows[d], made[d]) for d in rows]
-    everything = [s for own in made.values() for s in own]
-    if len(rows) > 1:
-        summaries.append(_summary("all", [row for own in rows.values() for row in own], everything))
-    return Statistics(tuple(everything), tuple(summaries), tuple(_left_out(made)))
+    tried = pd.concat([pd.read_parquet(path).sort_values("config") for path in paths])
+    made = tried[tried["feasible"]].rename(columns={"n_rows": "size", "strength_target": "target"})
+    made["error_share"] = (made["with_feature"] + made["without_feature"]) / made["size"]
+    made["feature_share"] = made["n_feature"] / made["size"]
+    made["feature_area"] = made["mean_feature_area"]
+    domains = [path.stem for path in paths]
+    summaries = [_summary(d, tried[tried["domain"] == d], made[made["domain"] == d]) for d in domains]
+    if len(domains) > 1:
+        summaries.append(_summary("all", tried, made))
+    return Statistics(made, tuple(summaries), tuple(_left_out({d: made[made["domain"] == d] for d in domains})))
 
 
-def _setting(row: dict[str, Any]) -> Setting:
-    n = row["n_rows"]
-    planted = row["with_feature"] + row["without_feature"]
-    return Setting(
-        row["config"],
-        row["domain"],
-        row["textual_error"],
-        row["visual_feature"],
-        n,
-        row["strength_target"],
-        row["strength"],
-        planted / n,
-        row["n_feature"] / n,
-        row["mean_feature_area"],
-        tuple(row["strategies"] or ()),
-    )
-
-
-def _summary(domain: str, rows: Sequence[dict[str, Any]], made: Sequence[Setting]) -> Summary:
-    gaps = [abs(s.strength - s.target) for s in made]
-    return Summary(
-        domain=domain,
-        candidates=len(rows),
-        feasible=len(made),
-        infeasible=len(rows) - len(made),
-        images=sum({row["domain"]: row["n_rows"] for row in rows}.values()),
-        pairs=sum(s.size for s in made),
-        textual_errors=len({s.textual_error for s in made}),
-        visual_features=len({s.visual_feature for s in made}),
-        gap_mean=fmean(gaps) if gaps else None,
-        gap_max=max(gaps, default=None),
+def _summary(domain: str, tried: pd.DataFrame, made: pd.DataFrame) -> dict[str, Any]:
+    gaps = (made["strength"] - made["target"]).abs().tolist()
+    return {
+        "domain": domain,
+        "candidates": len(tried),
+        "feasible": len(made),
+        "infeasible": len(tried) - len(made),
+        "images": int(tried.groupby("domain")["n_rows"].last().sum()),
+        "pairs": int(made["size"].sum()),
+        "textual_errors": made["textual_error"].nunique(),
+        "visual_features": made["visual_feature"].nunique(),
+        "gap_mean": fmean(gaps) if gaps else None,
+        "gap_max": max(gaps, default=None),
         # A gap of exactly the tolerance may come out a rounding error above it.
-        gap_within=fmean(gap <= TOLERANCE + 1e-12 for gap in gaps) if gaps else None,
-        error_share=median(s.error_share for s in made) if made else None,
-    )
+        "gap_within": fmean(gap <= TOLERANCE + 1e-12 for gap in gaps) if gaps else None,
+        "error_share": median(made["error_share"]) if gaps else None,
+    }
 
 
-def _left_out(made: Mapping[str, Sequence[Setting]]) -> Iterable[str]:
+def _left_out(made: Mapping[str, pd.DataFrame]) -> Iterable[str]:
     def joined(names: list[str]) -> str:
         return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
-    if empty := [d for d in made if not made[d]]:
+    some = {domain: own for domain, own in made.items() if len(own)}
+    if empty := [domain for domain in made if domain not in some]:
         yield f"No figure shows {joined(empty)}: no setting there is feasible."
-    if unknown := [d for d in made if made[d] and all(s.feature_area is None for s in made[d])]:
+    if unknown := [domain for domain, own in some.items() if own["feature_area"].isna().all()]:
         yield f"The size of v is not shown for {joined(unknown)}: areas are not known there."
-    if untagged := [d for d in made if made[d] and not any(s.strategies for s in made[d])]:
+    if untagged := [domain for domain, own in some.items() if not own["strategies"].str.len().any()]:
         yield f"Sampling categories are not shown for {joined(untagged)}: pairs were not sampled by category there."
 
 
 def summary_rows(stats: Statistics) -> list[list[str]]:
     """The summary as text: a header with the domains' names, then one row a measure."""
 
-    def percent(value: float | None) -> str:
-        return "–" if value is None else f"{100 * value:.1f} %"
+    def shown(value: float | None, form: str) -> str:
+        return "–" if value is None else form.format(value).replace("%", " %")
 
-    def small(value: float | None) -> str:
-        return "–" if value is None else f"{value:.4f}"
-
-    def whole(value: int) -> str:
-        return f"{value:,}"
-
-    measures: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-        ("candidate settings", "candidates", whole),
-        ("feasible", "feasible", whole),
-        ("infeasible", "infeasible", whole),
-        ("images", "images", whole),
-        ("image-text pairs, each variant", "pairs", whole),
-        ("distinct textual errors t", "textual_errors", whole),
-        ("distinct visual features v", "visual_features", whole),
-        ("|V - target|, mean", "gap_mean", small),
-        ("|V - target|, largest", "gap_max", small),
-        (f"settings with |V - target| ≤ {TOLERANCE}", "gap_within", percent),
-        ("rows with the planted error, median", "error_share", percent),
-    )
-    header = ["", *(summary.domain for summary in stats.summaries)]
-    return [header, *([label, *(show(getattr(s, name)) for s in stats.summaries)] for label, name, show in measures)]
+    rows = [[label, *(shown(one[name], form) for one in stats.summaries)] for name, label, form in MEASURES]
+    return [["", *(one["domain"] for one in stats.summaries)], *rows]
 
 
 def table(stats: Statistics) -> Table:
@@ -202,15 +158,18 @@ def write_statistics(folder: str | Path, out: str | Path) -> dict[str, Path]:
     except ImportError as error:
         raise BadData("the figures need matplotlib; run `pip install 'symbal-hf[report]'`.") from error
 
+    import pandas as pd
+
     stats, out = statistics(folder), Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    names = ("config", "domain", "textual_error", "visual_feature")
+    settings = stats.settings.assign(strategies=stats.settings["strategies"].str.join(";"))
+    shares = ["size", "target", "strength", "error_share", "feature_share"]
     contents: dict[str, str | bytes | None] = {
-        "summary.csv": _csv([field.name for field in fields(Summary)], stats.summaries),
-        "composition_data.csv": _csv(
-            [*names, "size", "target", "strength", "error_share", "feature_share"], stats.settings
+        "summary.csv": pd.DataFrame(stats.summaries).to_csv(index=False, lineterminator="\n"),
+        "composition_data.csv": settings.to_csv(columns=[*NAMES, *shares], index=False, lineterminator="\n"),
+        "features_data.csv": settings.to_csv(
+            columns=[*NAMES, "feature_area", "strategies"], index=False, lineterminator="\n"
         ),
-        "features_data.csv": _csv([*names, "feature_area", "strategies"], stats.settings),
         "composition.png": composition(stats.settings),
         "features.png": features(stats.settings, note=" ".join(stats.left_out)),
     }
@@ -220,13 +179,3 @@ def write_statistics(folder: str | Path, out: str | Path) -> dict[str, Path]:
         else:
             write_whole(out / name, content)
     return {Path(name).stem: out / name for name, content in contents.items() if content is not None}
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Any]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        values = [getattr(row, column) for column in columns]
-        writer.writerow([";".join(value) if isinstance(value, tuple) else value for value in values])
-    return text.getvalue()

@@ -48,36 +48,24 @@ class SymbalBenchConfig(datasets.BuilderConfig):
             raise ValueError(f"variant {self.variant!r}; choose among {', '.join(VARIANTS)}.")
         if str(self.name) == "default":
             prefix = {"coco": "natural", "mimic_cxr": "medical"}.get(self.base, self.base)
-            self.name = (
-                f"{_setting_name(prefix, self.visual_feature, self.textual_error, self.strength)}-{self.variant}"
-            )
+            setting = f"{prefix}-clean"
+            if self.textual_error is not None and self.visual_feature is not None:
+                setting = config_name(prefix, self.visual_feature, self.textual_error, self.strength)
+            self.name = f"{setting}-{self.variant}"
         super().__post_init__()
-
-
-def _setting_name(prefix: str, v: str | None, t: str | None, strength: float) -> str:
-    return f"{prefix}-clean" if v is None or t is None else config_name(prefix, v, t, strength)
 
 
 def _paper_configs() -> list[SymbalBenchConfig]:
     """Both variants of the clean bases and of every candidate setting of the paper, those out of reach included."""
     out: list[SymbalBenchConfig] = []
-    for prefix, base in (("natural", "coco"), ("medical", "mimic_cxr")):
-        cases: list[tuple[str | None, str | None, float]] = [(None, None, 0.6)]
-        pairs = paper_pairs("natural" if prefix == "natural" else "medical")
-        cases += [(p.textual_error, p.visual_feature, strength) for p in pairs for strength in STRENGTHS]
-        out += [
-            SymbalBenchConfig(
-                name=f"{_setting_name(prefix, v, t, strength)}-{variant}",
-                version=VERSION,
-                base=base,
-                textual_error=t,
-                visual_feature=v,
-                strength=strength,
-                variant=variant,
-            )
-            for t, v, strength in cases
-            for variant in VARIANTS
+    for base, pairs in (("coco", paper_pairs("natural")), ("mimic_cxr", paper_pairs("medical"))):
+        cases: list[dict[str, Any]] = [{}]
+        cases += [
+            {"textual_error": pair.textual_error, "visual_feature": pair.visual_feature, "strength": strength}
+            for pair in pairs
+            for strength in STRENGTHS
         ]
+        out += [SymbalBenchConfig(base=base, version=VERSION, variant=v, **case) for case in cases for v in VARIANTS]
     return out
 
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from benchmark_builder.bases.base import Base
 from benchmark_builder.bases.photos import photo_base, text_base
 from benchmark_builder.planting.inject import Infeasible
-from benchmark_builder.planting.plant import Planted, plant, plant_at_random
+from benchmark_builder.planting.plant import Ground, Planted, plant
 from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import Kept, gather
 from symbal_hf.auditing.two_stages import two_stages
@@ -155,15 +155,8 @@ def clean_rates(bench: Bench, seeds: int, *, verbose: bool) -> str:
         names = [c for c, _ in Counter(o for present in base.objects for o in present).most_common(60)]
         t = random.Random(seed).choice(names)
         free = sum(t not in present for present in base.objects)
-        spoilt = plant_at_random(
-            base.captions,
-            base.objects,
-            textual_error=t,
-            n=min(100, free // 3),
-            seed=seed,
-            ids=base.ids,
-            vocabulary=bench.vocabulary,
-        )
+        ground = Ground.of(base.captions, base.objects, seed=seed, ids=base.ids, vocabulary=bench.vocabulary)
+        spoilt = ground.plant_at_random(t, min(100, free // 3))
         for kind, captions in (("no planted error", base.captions), ("errors at random rows", spoilt.captions)):
             result = bench.audit(base, captions, "association", kept)
             verdicts[kind].append(result.verdict)

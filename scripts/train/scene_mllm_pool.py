@@ -15,7 +15,7 @@ from tqdm import tqdm
 from benchmark_builder.scenes.compose import compose_captions
 from benchmark_builder.scenes.draw import BACKGROUND_NAMES, OBJECT_NAMES, draw_layers, flatten, measure, visible_masks
 from benchmark_builder.scenes.objects import KIND_BY_NAME
-from benchmark_builder.scenes.objects_pen import COLOURS
+from benchmark_builder.scenes.pen import COLOURS
 
 SIDE, PATCH = 96, 16
 GRID = SIDE // PATCH

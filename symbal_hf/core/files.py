@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib import resources
 from pathlib import Path
 
 
@@ -19,3 +20,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     part.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     part.replace(path)
+
+
+def packaged_lines(package: str, path: str) -> tuple[str, ...]:
+    """The lines of a text file that is shipped in `package`, but blank ones and those that start with #."""
+    text = resources.files(package).joinpath(path).read_text("utf-8")
+    return tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))

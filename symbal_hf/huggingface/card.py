@@ -41,12 +41,12 @@ def composition_card(preset: str, parts: Mapping[str, str], options: Mapping[str
         parts: part -> spec, those that are named.
         options: the other options of an audit that it fixes.
     """
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import StrictUndefined, Template
 
-    template = resources.files("hub_cards").joinpath("composition.md.jinja").read_text("utf-8")
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
+    text = resources.files("hub_cards").joinpath("composition.md.jinja").read_text("utf-8")
     shown = preset if preset in ("lite", *preset_names()) else None
-    return environment.from_string(template).render(parts=parts, options=options, preset=shown)
+    template = Template(text, undefined=StrictUndefined, keep_trailing_newline=True)
+    return template.render(parts=parts, options=options, preset=shown)
 
 
 def _folder(spec: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -87,11 +86,6 @@ class SymbalConfig(_Options):
     def options(self) -> dict[str, Any]:
         """The other options of `symbal_hf.audit` that it fixes."""
         return {name: value for name in OTHERS if (value := getattr(self, name)) is not None}
-
-
-def changed(config: SymbalConfig, options: Mapping[str, Any]) -> SymbalConfig:
-    """The config with other parts and options."""
-    return SymbalConfig(**{"preset": config.preset, **config.options(), **config.parts(), **options})
 
 
 AutoConfig.register(SymbalConfig.model_type, SymbalConfig, exist_ok=True)

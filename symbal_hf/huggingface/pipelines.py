@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import AUDIT, Reading, check_names, names_of
 from symbal_hf.data.table import AuditData, load_data
-from symbal_hf.huggingface.config import OTHERS, SymbalConfig, changed
+from symbal_hf.huggingface.config import OTHERS, SymbalConfig
 from symbal_hf.huggingface.model import TASK, SymbalModel
 from symbal_hf.models.composition import both_stages
 from symbal_hf.models.parts import named
@@ -83,8 +82,10 @@ class SymbalPipeline(Pipeline):
             BadData: nothing that can be audited, or a bad option.
         """
         limit = options.get("limit", self._preprocess_params.get("limit"))
-        found = [super(SymbalPipeline, self).__call__(_One(one), **options) for one in _datasets(inputs, limit)]
-        return found if _several(inputs) else found[0]
+        several = _several(inputs)
+        sources = [_whole(one, limit) for one in (inputs if several else [inputs])]
+        found = [super(SymbalPipeline, self).__call__(_One(one), **options) for one in sources]
+        return found if several else found[0]
 
     def _sanitize_parameters(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         check_names(options, (*READ, *AUDITED, "output"), by=TASK)
@@ -110,7 +111,7 @@ class SymbalPipeline(Pipeline):
         if output == "prediction":
             return result.prediction()
         found = result.to_dict()
-        return json.loads(json.dumps(found if output == "result" else found["findings"]))  # tuples become lists
+        return found if output == "result" else found["findings"]
 
     def composed(self) -> SymbalModel:
         """The composition with the options that this pipeline was made with.
@@ -123,7 +124,9 @@ class SymbalPipeline(Pipeline):
         parts = both_stages(given.pop("scorer", config.scorer), given.pop("summarizer", config.summarizer), given)
         specs = {name: spec for name, spec in named(parts)[0].items() if spec is not None}
         plain = {name: given[name] for name in OTHERS if name in given}
-        return SymbalModel(changed(config, {**plain, **specs, "scorer": None, "summarizer": None}))
+        both = {"scorer": None, "summarizer": None}  # they are in `specs` as the parts of each stage
+        composition = {"preset": config.preset, **config.options(), **config.parts(), **plain, **specs, **both}
+        return SymbalModel(SymbalConfig(**composition))
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> None:  # type: ignore[override]
         """See `SymbalModel.save_pretrained`."""
@@ -171,11 +174,6 @@ def _around(model: PreTrainedModel) -> SymbalModel:
             preset="encoder", text_encoder=spec, image_encoder=spec, scorer_1="embedding", scorer_2="embedding"
         )
     )
-
-
-def _datasets(inputs: Any, limit: int | None) -> list[Any]:
-    """Each dataset of `inputs` as `load_data` reads it."""
-    return [_whole(one, limit) for one in inputs] if _several(inputs) else [_whole(inputs, limit)]
 
 
 def _several(inputs: Any) -> bool:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 METRIC = "symbal_acc_at_k"
 METRIC_FILES = ("README.md", "app.py", "requirements.txt", f"{METRIC}.py", "tests.py")
@@ -57,6 +61,19 @@ def sending(what: str, *, again: str = "then run it again.") -> Iterator[None]:
         raise BadData(f"{what}: {reason(error)}; check the connection and `hf auth whoami`, {again}") from error
 
 
+def make_repo(api: HfApi, repo: str, kind: str, *, private: bool = False, **options: Any) -> None:
+    """Make a repo of this kind where there is none.
+
+    Raises:
+        BadData: it is to be private, and is public already.
+    """
+    # Nothing is made where a repo is there: a pull request to somebody else's needs no such right.
+    if not api.repo_exists(repo, repo_type=kind):
+        api.create_repo(repo, repo_type=kind, private=private or None, exist_ok=True, **options)
+    if private and not api.repo_info(repo, repo_type=kind).private:
+        raise BadData(f"{repo} is public already; make it private in its settings, or publish to a new name.")
+
+
 def publish_space(
     repo: str,
     files: Mapping[str, bytes],
@@ -84,11 +101,7 @@ def publish_space(
 
     api = HfApi(token=token)
     with sending(f"{repo} was not published"):
-        # Nothing is made where a Space is there: a pull request to somebody else's needs no such right.
-        if not api.repo_exists(repo, repo_type="space"):
-            api.create_repo(repo, repo_type="space", space_sdk="gradio", private=private or None, exist_ok=True)
-        if private and not api.repo_info(repo, repo_type="space").private:
-            raise BadData(f"{repo} is public already; make it private in its settings, or publish to a new Space.")
+        make_repo(api, repo, "space", private=private, space_sdk="gradio")
         operations = [CommitOperationAdd(name, data) for name, data in files.items()]
         done = api.create_commit(
             repo_id=repo, repo_type="space", operations=operations, commit_message=message, create_pr=create_pr

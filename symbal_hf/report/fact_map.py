@@ -5,23 +5,20 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbal_hf.core.store import Store
+from symbal_hf.data.table import AuditData
 from symbal_hf.language.phrases import noun_phrases
 from symbal_hf.language.sentences import sentences
 from symbal_hf.models.encoders.embedding import Progress, embed_texts, quiet
 from symbal_hf.results.fact_map import FactMap, MapCluster, MapPoint
+from symbal_hf.results.findings import AuditResult
 from symbal_hf.stats.clustering import choose_k, unit
 from symbal_hf.stats.keyness import log_odds
 from symbal_hf.stats.plane import project
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
-    from symbal_hf.data.table import AuditData
-    from symbal_hf.results.findings import AuditResult
 
 __all__ = ["FactMap", "MapCluster", "MapPoint", "draw_fact_map"]
 
@@ -76,7 +73,6 @@ def draw_fact_map(
     """
     if facts < 1:
         raise ValueError(f"facts={facts} leaves nothing to draw; give at least 1.")
-    from symbal_hf.core.store import Store
     from symbal_hf.models.encoders.lite import MiniLM
 
     wrong = _wrong_facts(result, most=max(1, facts // WRONG_SHARE), seed=seed)[:facts]

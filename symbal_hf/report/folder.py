@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from symbal_hf.core.errors import MissingModel
+from symbal_hf.core.store import Store
 from symbal_hf.data.again import reread
 from symbal_hf.data.pixels import thumbnails_of
+from symbal_hf.data.table import AuditData
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.report.page import write_report
 from symbal_hf.results.findings import AuditResult, load_result
 from symbal_hf.results.validation import load_validation
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
-    from symbal_hf.data.table import AuditData
 
 FILE = "report.html"
 
@@ -96,7 +95,6 @@ def with_map(
     result: AuditResult, data: AuditData, *, store: Store | None = None, progress: Progress = quiet
 ) -> tuple[AuditResult, str | None]:
     """The result with a map of facts; or as it was, and why there is none: an audit needs no text encoder."""
-    from symbal_hf.core.errors import MissingModel
     from symbal_hf.report.fact_map import draw_fact_map
 
     try:

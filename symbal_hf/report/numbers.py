@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from markupsafe import Markup
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
@@ -15,8 +14,6 @@ LARGEST = 1e9  # stands for an infinite ratio in files
 
 def as_data(text: str, value: float, name: str) -> Markup:
     """`text` inside <data>, which keeps the exact value beside the rounded one."""
-    from markupsafe import Markup
-
     return Markup('<data class="{}" value="{}">{}</data>').format(name, repr(value), text)
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.files import write_whole
-from symbal_hf.report.map_shapes import map_view
-from symbal_hf.report.numbers import as_data, integer, number, p_value, percent
-from symbal_hf.report.parts import MAX_IDS, provenance, reasons, section
+from symbal_hf.report.map_shapes import HEIGHT, SHAPES, WIDTH, groups, place
+from symbal_hf.report.numbers import as_data, cut, integer, number, p_value, percent
+from symbal_hf.report.parts import bars, cards, provenance, reasons
 from symbal_hf.results.findings import AuditResult, Finding
 from symbal_hf.results.validation import Validated, Validation
 
-__all__ = ["MAX_IDS", "MAX_REASONS", "Thumbnail", "write_report"]
-
 Thumbnail = Callable[[str], bytes | None]
+MAX_IDS = 200  # listed per finding; the rest is in findings.json
 MAX_REASONS = 50
 
 
@@ -58,21 +57,24 @@ def write_report(
         lstrip_blocks=True,
     )
     environment.filters.update(percent=percent, p_value=p_value, number=number, integer=integer, as_data=as_data)
+    environment.filters.update(bars=bars, cut=cut, place=place, groups=groups)
     images = _images(result, thumbnail)
+    looked = [(f, _validated(validation, f)) for f in result.findings]
     found = {(f.textual_error, f.visual_feature) for f in result.findings}
-    drawn = result.fact_map
     html = environment.get_template("report.html.jinja").render(
         title=title,
         note=note,
         result=result,
         validation=validation,
-        sections=[section(f, images, _validated(validation, f)) for f in result.findings],
+        sections=[{"finding": f, "second": v, "cards": cards(f, images, v)} for f, v in looked],
         suspects=[(f, (f.textual_error, f.visual_feature) in found) for f in result.suspects],
         asked=[(f, (f.textual_error, f.visual_feature) in found) for f in result.asked],
-        map=drawn,
-        view=map_view(drawn, result.findings) if drawn is not None and drawn.points else None,
+        map=result.fact_map,
+        map_size=(WIDTH, HEIGHT),
+        shapes=SHAPES,
         provenance=provenance(result.provenance, validation),
         reasons=reasons(result.skipped),
+        max_ids=MAX_IDS,
         max_reasons=MAX_REASONS,
     )
     path = Path(path)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from symbal_hf.language.sentences import split
 from symbal_hf.report.numbers import cut
-from symbal_hf.results.findings import Affected, Example, Finding, Skipped
+from symbal_hf.results.findings import Example, Finding, Skipped
 from symbal_hf.results.validation import Box, Validated, Validation
 from symbal_hf.stats.contingency import wilson
 
-MAX_IDS = 200  # listed per finding; the rest is in findings.json
 MAX_IDS_PER_REASON = 5
 CARD = (240, 208)  # a picture's place on a card in CSS pixels, about: names of boxes are sized for it
 SHORTEST_LABEL, LETTER = 6, 7.5  # letters of a name at least; the width of one
@@ -29,21 +28,14 @@ NAMES = {"read": "read with", "rows_sha256": "SHA-256 of the rows", "symbal_hf":
 
 @dataclass(frozen=True)
 class RateBar:
-    """One rate with its interval; `errors`, `rows` and `rate` are the fields of the table that it shows.
+    """One rate with its interval; `errors`, `rows` and `rate` are the fields of the table that it shows."""
 
-    The three widths are per cent of the longest interval among the bars of one chart.
-    """
-
-    label: str
-    kind: str
+    name: str
     errors: int
     rows: int
     rate: float
     low: float
     high: float
-    width: float = 0.0
-    low_at: float = 0.0
-    high_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,49 +78,20 @@ class Card:
     boxes: tuple[Box, ...]
 
 
-@dataclass(frozen=True)
-class SecondLook:
-    """What the validation says about one finding."""
-
-    found: Validated
-    bars: tuple[RateBar, ...]
-
-
-@dataclass(frozen=True)
-class Section:
-    """One finding, prepared for the page."""
-
-    finding: Finding
-    bars: tuple[RateBar, ...]
-    cards: tuple[Card, ...]
-    rows: tuple[Affected, ...]
-    more: int
-    second: SecondLook | None
-
-
-def section(finding: Finding, images: Mapping[str, bytes], validated: Validated | None) -> Section:
-    """One finding, with the JPEGs of its example rows and what a second look says."""
+def cards(finding: Finding, images: Mapping[str, bytes], validated: Validated | None) -> list[Card]:
+    """The examples of a finding, with the JPEGs of their rows and the boxes of a second look."""
     has = {row.row_id: row.has_feature for row in finding.affected}
     boxes = {} if validated is None else validated.boxes
-    cards = tuple(
-        _card(e, has.get(e.row_id), images.get(e.row_id), tuple(boxes.get(e.row_id, ()))) for e in finding.examples
+    return [_card(e, has.get(e.row_id), images.get(e.row_id), tuple(boxes.get(e.row_id, ()))) for e in finding.examples]
+
+
+def bars(table: Finding | Validated) -> list[RateBar]:
+    """The two rates with their Wilson intervals."""
+    rates = (
+        ("with", table.errors_with_feature, table.rows_with_feature, table.error_rate_with),
+        ("without", table.errors_without_feature, table.rows_without_feature, table.error_rate_without),
     )
-    rows = finding.affected[:MAX_IDS]
-    second = None if validated is None else SecondLook(validated, bars(validated))
-    return Section(finding, bars(finding), cards, rows, len(finding.affected) - len(rows), second)
-
-
-def bars(table: Finding | Validated) -> tuple[RateBar, ...]:
-    """The two rates with their Wilson intervals, on one scale."""
-    made = [
-        RateBar(label, kind, errors, rows, rate, *wilson(errors, rows))
-        for label, kind, errors, rows, rate in (
-            ("With", "with", table.errors_with_feature, table.rows_with_feature, table.error_rate_with),
-            ("Without", "without", table.errors_without_feature, table.rows_without_feature, table.error_rate_without),
-        )
-    ]
-    unit = 100 / max(bar.high for bar in made)  # an upper end is never 0
-    return tuple(replace(b, width=b.rate * unit, low_at=b.low * unit, high_at=b.high * unit) for b in made)
+    return [RateBar(name, errors, rows, rate, *wilson(errors, rows)) for name, errors, rows, rate in rates]
 
 
 def _card(example: Example, has_feature: bool | None, jpeg: bytes | None, boxes: tuple[Box, ...]) -> Card:

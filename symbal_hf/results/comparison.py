@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 from symbal_hf.results.findings import Finding, Verdict
+from symbal_hf.results.json import Told
 
 Change = Literal["gone", "less", "same", "more", "new", "not measured"]
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -20,15 +20,11 @@ SAME = (
     '"Same" says that no difference is shown: its interval contains 0, or its p-value, corrected by Holm for all '
     "findings compared, is 0.05 or more."
 )
-HEADS = (
-    "| captions wrongly say | when the image shows | in B | A: with / without | B: with / without "
-    "| difference in points (95 %) | p (Holm) |"
-)
 FILES = ("comparison.json", "comparison.csv", "comparison.md")
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Told):
     """An error rate in B minus the same rate in A.
 
     Attributes:
@@ -47,6 +43,7 @@ class Difference:
     low: float
     high: float
     p_value: float
+    computed = ("rate_a", "rate_b", "paired")
 
     @property
     def paired(self) -> bool:
@@ -63,13 +60,9 @@ class Difference:
         """Share in [0, 1]."""
         return self.errors_b / max(self.rows_b, 1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes, the rates, and whether rows are paired."""
-        return {**asdict(self), "rate_a": self.rate_a, "rate_b": self.rate_b, "paired": self.paired}
-
 
 @dataclass(frozen=True)
-class Compared:
+class Compared(Told):
     """One finding of A, of B or of both.
 
     Attributes:
@@ -98,11 +91,6 @@ class Compared:
     p_value_corrected: float | None = None
     reason: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes, JSON-able."""
-        parts = {name: getattr(self, name) for name in ("a", "b", "difference")}
-        return {**asdict(self), **{name: part and part.to_dict() for name, part in parts.items()}}
-
 
 @dataclass(frozen=True)
 class Side:
@@ -128,7 +116,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Told):
     """Whether the captions of B err less than those of A.
 
     Attributes:
@@ -159,6 +147,7 @@ class Comparison:
     alpha: float
     notes: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    computed = ("sentence", "counts")
 
     @property
     def counts(self) -> dict[str, int]:
@@ -181,16 +170,6 @@ class Comparison:
             out += f" (difference {_points(d)} points, {of})"
         return f"{out}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of comparison.json."""
-        return {
-            **asdict(self),
-            "sentence": self.sentence,
-            "counts": self.counts,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "overall": self.overall and self.overall.to_dict(),
-        }
-
     def write(self, folder: str | Path) -> dict[str, Path]:
         """Write comparison.json, comparison.csv and comparison.md into a new or empty folder, and return their paths.
 
@@ -204,31 +183,20 @@ class Comparison:
         writer = csv.DictWriter(text, list(_row(None)))
         writer.writeheader()
         writer.writerows(rows)
-        data = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-        for name, content in zip(FILES, (data, text.getvalue(), self.markdown()), strict=True):
-            write_whole(folder / name, content)
+        self.write_json(folder / FILES[0])
+        write_whole(folder / FILES[1], text.getvalue())
+        write_whole(folder / FILES[2], self.markdown())
         return {name.rpartition(".")[2]: folder / name for name in FILES}
 
     def markdown(self) -> str:
         """The page: the sentence, the table, and what to know about it."""
-        lines = ["# Comparison of two audits", "", self.sentence, ""]
-        for name, side in (("A", self.a), ("B", self.b)):
-            said = f"{side.findings} findings" if side.findings else "nothing systematic"
-            lines.append(
-                f"- {name}: {_cell(side.source)}, {side.rows:,} rows, {side.rows_skipped:,} left out, judged by "
-                f"{side.scorer}: {said}"
-            )
-        how = "the same images, paired by id" if self.paired else f"different rows ({_cell(self.why_unpaired or '')})"
-        lines += [f"- Rows: {how}", *(f"- {_cell(note)}" for note in self.notes), ""]
-        if self.findings:
-            lines += [HEADS, "|---|---|---|---:|---:|---:|---:|"]
-            lines += [f"| {' | '.join(map(_cell, cells(found)))} |" for found in self.findings]
-            lines += ["", SAME, ""] + [
-                f"- {_cell(f.textual_error)} with {_cell(f.visual_feature)} was not measured: {_cell(f.reason or '')}"
-                for f in self.findings
-                if f.verdict == "not measured"
-            ]
-        return "\n".join(lines).rstrip() + "\n"
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        files = FileSystemLoader(Path(__file__).parent)
+        environment = Environment(loader=files, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        environment.filters.update(cell=_cell, cells=cells)  # no autoescape: this is Markdown
+        page = environment.get_template("comparison.md.jinja")
+        return page.render(vars(self), sentence=self.sentence, same=SAME).rstrip() + "\n"
 
 
 def check_new(folder: str | Path) -> Path:

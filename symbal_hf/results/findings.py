@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from symbal_hf.core.files import write_whole
 from symbal_hf.results.fact_map import FactMap
-from symbal_hf.results.json import load_json
+from symbal_hf.results.json import Told, load_json
 
 Verdict = Literal["systematic", "none"]
 State = Literal["found", "suspected", "candidate"]
@@ -67,8 +65,28 @@ class Affected:
     alignment: float | None = None
 
 
+class Rates(Told):
+    """The error rates of a table of counts, with the feature and without."""
+
+    errors_with_feature: int
+    rows_with_feature: int
+    errors_without_feature: int
+    rows_without_feature: int
+    computed = ("error_rate_with", "error_rate_without")
+
+    @property
+    def error_rate_with(self) -> float:
+        """Share in [0, 1]; 0 when no row has the feature."""
+        return self.errors_with_feature / max(self.rows_with_feature, 1)
+
+    @property
+    def error_rate_without(self) -> float:
+        """Share in [0, 1]; 0 when every row has the feature."""
+        return self.errors_without_feature / max(self.rows_without_feature, 1)
+
+
 @dataclass(frozen=True)
-class Finding:
+class Finding(Rates):
     """One (textual error t, visual feature v) with its statistics over the rows in which t is truly absent.
 
     Attributes:
@@ -133,23 +151,9 @@ class Finding:
         """Ids of the affected rows, in their order."""
         return tuple(row.row_id for row in self.affected)
 
-    @property
-    def error_rate_with(self) -> float:
-        """Share in [0, 1]; 0 when no row has the feature."""
-        return self.errors_with_feature / max(self.rows_with_feature, 1)
-
-    @property
-    def error_rate_without(self) -> float:
-        """Share in [0, 1]; 0 when every row has the feature."""
-        return self.errors_without_feature / max(self.rows_without_feature, 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes and the two rates, JSON-able."""
-        return {**asdict(self), "error_rate_with": self.error_rate_with, "error_rate_without": self.error_rate_without}
-
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Told):
     """The answer of one audit.
 
     Attributes:
@@ -180,18 +184,10 @@ class AuditResult:
     fact_map: FactMap | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of findings.json."""
-        return {
-            "verdict": self.verdict,
-            "findings": [f.to_dict() for f in self.findings],
-            "suspects": [f.to_dict() for f in self.suspects],
-            "why_none": self.why_none,
-            "asked": [f.to_dict() for f in self.asked],
-            "counts": self.counts,
-            "skipped": [asdict(s) for s in self.skipped],
-            "provenance": self.provenance,
-            "fact_map": None if self.fact_map is None else asdict(self.fact_map),
-        }
+        """The content of findings.json, what one looks for first at its top."""
+        told = super().to_dict()
+        first = ("verdict", "findings", "suspects", "why_none", "asked")
+        return {**{name: told[name] for name in first}, **told}
 
     def prediction(self, k: int = 5) -> dict[str, list[str]]:
         """Up to `k` ranked names for t and for v of the top-ranked pair, found or only suspected (paper section 5)."""
@@ -206,7 +202,7 @@ class AuditResult:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = {"json": folder / "findings.json", "csv": folder / "findings.csv"}
-        write_whole(paths["json"], json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        self.write_json(paths["json"])
         with paths["csv"].open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore")
             writer.writeheader()

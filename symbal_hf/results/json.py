@@ -1,4 +1,4 @@
-"""Dataclasses read from JSON by their type hints: one reader for everything that an audit and what follows it write."""
+"""Dataclasses written as JSON and read by their type hints: everything that an audit and what follows it write."""
 
 from __future__ import annotations
 
@@ -8,15 +8,39 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.files import write_whole
 
 Record = TypeVar("Record")
 
 
+class Told:
+    """A dataclass that is written as JSON: its attributes, and the properties that `computed` names."""
+
+    computed: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes and what is computed from them, JSON-able."""
+        return _told(self)
+
+    def write_json(self, path: Path) -> None:
+        """Write `to_dict` as a file (UTF-8), whole or not at all."""
+        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def _told(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        names = (*(field.name for field in fields(value)), *getattr(value, "computed", ()))
+        return {name: _told(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {key: _told(item) for key, item in value.items()}
+    return [_told(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
 def from_dict(cls: type[Record], data: Any, *, prefix: str = "") -> Record:
-    """The dataclass that `dataclasses.asdict` made `data` of, and with it those within.
+    """The dataclass that `Told.to_dict` made `data` of, and with it those within.
 
     Keys that are no attribute (rates that are computed, what a later version adds) are passed over; an attribute that
     is lacking has its default. Nothing is converted but lists to tuples and strings to paths.

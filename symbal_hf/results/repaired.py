@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from symbal_hf.results.json import Told
 
 Policy = Literal["flag", "drop-sentence", "drop-row", "rewrite"]
 OutputFormat = Literal["auto", "jsonl", "json", "csv", "tsv", "parquet"]
@@ -22,7 +24,7 @@ class RowError:
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Told):
     """One row that a finding is about: a line of diff.jsonl.
 
     Attributes:
@@ -41,10 +43,6 @@ class Change:
     after: str | None
     action: Action
     reason: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symbal_hf.core.files import write_whole
-from symbal_hf.results.json import load_json
+from symbal_hf.results.findings import Rates
+from symbal_hf.results.json import Told, load_json
 
 FILE = "validation.json"
 
@@ -50,7 +49,7 @@ class HumanAgreement:
 
 
 @dataclass(frozen=True)
-class Validated:
+class Validated(Rates):
     """One finding at a second look, over all rows that could be judged (paper section 6.4).
 
     Attributes:
@@ -78,19 +77,9 @@ class Validated:
     human: HumanAgreement | None = None
     boxes: Mapping[str, tuple[Box, ...]] = field(default_factory=dict)
 
-    @property
-    def error_rate_with(self) -> float:
-        """Share in [0, 1]; 0 when no row has the feature."""
-        return self.errors_with_feature / max(self.rows_with_feature, 1)
-
-    @property
-    def error_rate_without(self) -> float:
-        """Share in [0, 1]; 0 when every row has the feature."""
-        return self.errors_without_feature / max(self.rows_without_feature, 1)
-
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(Told):
     """A second look at all findings of an audit.
 
     Attributes:
@@ -106,16 +95,10 @@ class Validation:
     findings: tuple[Validated, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of validation.json."""
-        rates = ("error_rate_with", "error_rate_without")
-        found = [{**asdict(f), **{name: getattr(f, name) for name in rates}} for f in self.findings]
-        return {**asdict(self), "findings": found}
-
     def write(self, folder: str | Path) -> Path:
         """Write validation.json into the audit's folder, and return its path."""
         path = Path(folder) / FILE
-        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        self.write_json(path)
         return path
 
 

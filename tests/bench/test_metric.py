@@ -291,7 +291,10 @@ def test_the_wheel_holds_the_whole_space(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    held = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("symbal_hf/bench/metrics/")]
+    names = zipfile.ZipFile(wheel).namelist()
+    drawings = [path.relative_to(ROOT).as_posix() for path in (ROOT / "benchmark_builder/scenes").rglob("*.jinja")]
+    assert len(drawings) > 40 and set(drawings) <= set(names)
+    held = [name for name in names if name.startswith("symbal_hf/bench/metrics/")]
     folder = "symbal_hf/bench/metrics/symbal_acc_at_k/"
     assert set(held) == {
         "symbal_hf/bench/metrics/__init__.py",

@@ -8,12 +8,13 @@ import json
 from collections import Counter
 
 import pytest
+from coco_ids import COCO_IDS
 from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
 from benchmark_builder.bases.base import Base
-from benchmark_builder.bases.coco_names import COCO_IDS, COCO_NAMES
+from benchmark_builder.bases.coco_names import COCO_NAMES
 from benchmark_builder.planting.pairs import (
     STRATEGIES,
     Cooccurrence,

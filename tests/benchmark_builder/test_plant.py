@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from benchmark_builder.bases.coco_names import COCO_NAMES, natural_vocabulary
 from benchmark_builder.planting.inject import Infeasible, solve
-from benchmark_builder.planting.plant import Planted, mentions, natural_templates, plant, plant_at_random, state
+from benchmark_builder.planting.plant import Ground, Planted, mentions, natural_templates, plant, state
 from benchmark_builder.scenes.compose import noun_phrase
 from symbal_hf.language.facts import sentences
 from symbal_hf.language.phrases import Vocabulary
@@ -25,6 +25,10 @@ from symbal_hf.language.phrases import Vocabulary
 LIGHT = settings(max_examples=40)
 THINGS = ("dog", "cat", "bench", "oven", "kite", "umbrella", "skis", "traffic light")
 OPENINGS = ("A photo with {}.", "Here is {}", "We see {}! It is bright.", "On Monday: {}? Yes. Dr. Lee took it")
+
+
+def plant_at_random(captions, objects, *, textual_error, n, **options):
+    return Ground.of(captions, objects, **options).plant_at_random(textual_error, n)
 
 
 def dataset(n: int, *, seed: int = 0):
@@ -161,10 +165,10 @@ def test_the_seed_fixes_everything_and_another_seed_changes_it():
 
 def test_output_does_not_depend_on_the_hash_seed():
     code = (
-        "import json, sys; from benchmark_builder.planting.plant import plant, plant_at_random;"
+        "import json, sys; from benchmark_builder.planting.plant import Ground, plant;"
         "c, o = json.load(sys.stdin); o = [frozenset(x) for x in o];"
         "p = plant(c, o, textual_error='oven', visual_feature='dog', strength=0.4, seed=5);"
-        "q = plant_at_random(c, o, textual_error='oven', n=20, seed=5);"
+        "q = Ground.of(c, o, seed=5).plant_at_random('oven', 20);"
         "print(json.dumps([p.captions, p.rows, q.captions, q.rows]))"
     )
     captions, objects = dataset(120)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import benchmark_builder
+from benchmark_builder.scenes.backgrounds import PLACES
 from benchmark_builder.scenes.compose import PATTERNS, compose_captions, in_place, noun_phrase
 from benchmark_builder.scenes.draw import (
     BACKGROUND_NAMES,
@@ -27,6 +28,7 @@ from benchmark_builder.scenes.draw import (
     visible_masks,
     write_scenes,
 )
+from benchmark_builder.scenes.drawings import FOLDER
 from benchmark_builder.scenes.objects import KIND_BY_NAME
 
 _PHOTO_NAMES = (
@@ -67,6 +69,13 @@ def test_enough_variety_of_objects_and_backgrounds(many: list[Scene]) -> None:
     assert len(BACKGROUND_NAMES) >= 7
     assert {scene.background for scene in many} == set(BACKGROUND_NAMES)
     assert {item.name for scene in many for item in scene.objects} == set(OBJECT_NAMES)
+
+
+def test_every_object_and_place_has_its_drawing_and_places_name_objects_that_there_are() -> None:
+    drawn = {path.stem.replace("_", " ") for path in (FOLDER / "objects").glob("*.jinja")}
+    assert drawn == set(OBJECT_NAMES)
+    assert {path.stem.replace("_", " ") for path in (FOLDER / "places").glob("*.jinja")} == {*BACKGROUND_NAMES, "parts"}
+    assert all(set(place.usual) <= drawn for place in PLACES)
 
 
 def test_scenes_hold_one_to_five_different_objects(many: list[Scene]) -> None:

@@ -15,8 +15,9 @@ from report_case import SHAPES, everything, fact_map_of, found, photo, validatio
 from report_page import Page, agrees, audit, noise
 
 from symbal_hf.data.pixels import jpeg_thumbnail
-from symbal_hf.report.map_shapes import HEIGHT, MARGIN, WIDTH, map_view
+from symbal_hf.report.map_shapes import HEIGHT, MARGIN, WIDTH, groups
 from symbal_hf.report.map_shapes import SHAPES as MARKS
+from symbal_hf.report.map_shapes import place as place_of
 from symbal_hf.report.page import MAX_IDS, write_report
 from symbal_hf.results.findings import Example, load_result
 from symbal_hf.results.validation import Validation, load_validation
@@ -157,12 +158,12 @@ def test_the_number_of_a_group_stands_at_a_fact_of_it_and_covers_no_other() -> N
     assert drawn is not None
     heap = tuple(replace(point, x=0.5 + point.x / 8, y=0.9 + point.y / 10) for point in drawn.points)  # in one corner
     for one in (drawn, replace(drawn, points=heap)):
-        view = map_view(one, ())
-        assert [group.number for group in view.groups] == [1, 2, 3]
-        for i, group in enumerate(view.groups):
-            titles = [mark.title for mark in view.marks if (mark.x, mark.y) == (group.x, group.y)]
-            assert any(f"in “{group.cluster.name}”" in title for title in titles)
-            assert all(math.dist((group.x, group.y), (b.x, b.y)) > 20 for b in view.groups[:i])
+        found = groups(one)
+        assert [number for number, _, _ in found] == [1, 2, 3]
+        for i, (_, cluster, at) in enumerate(found):
+            there = [point for point in one.points if place_of(point) == pytest.approx(at, abs=0.051)]
+            assert cluster in [one.clusters[point.cluster] for point in there]
+            assert all(math.dist(at, other) > 20 for _, _, other in found[:i])
 
 
 def test_a_box_covers_the_same_part_of_a_picture_of_any_shape(folder: Path) -> None:
