@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from symbal_hf.captioning.options import Captioning
 from symbal_hf.cli.options import (
-    BatchOption,
     MethodOption,
     Only,
     PresetOption,
@@ -49,12 +49,7 @@ def caption(
         ),
     ],
     out: Annotated[Path, typer.Option(help="A .jsonl file, which names the images, or .parquet, which holds them.")],
-    prompt: Annotated[str | None, typer.Option(help="What the model is asked, word for word.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a caption, at most.")] = 512,
-    temperature: Annotated[
-        float, typer.Option(min=0, help="0: the likeliest caption; above, captions are drawn.")
-    ] = 0.0,
-    batch_size: Annotated[int, BatchOption] = 8,
+    captioning: Captioning,
     reading: Annotated[Reading, ImageReading],
     asking: Annotated[Asking, Only(prompts="Folder whose describe_image.jinja replaces the packaged prompt.")],
     placing: Placing,
@@ -68,20 +63,16 @@ def caption(
 
     captioner_spec(model)
     rows = load_images(images, **given(reading, chance))
-    _announce(rows, model, prompt or Prompts(asking.prompts).source(ASKED), max_tokens)
+    _announce(rows, model, captioning.prompt or Prompts(asking.prompts).source(ASKED), captioning.max_tokens)
     done = run_caption(
         rows,
         model=model,
         out=out,
-        prompt=prompt,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        batch_size=batch_size,
         limit=reading.limit,
         sample=reading.sample,
         on_bad_row=reading.on_bad_row,
         progress=progress,
-        **given(asking, placing, chance),
+        **given(captioning, asking, placing, chance),
     )
     if reading.on_bad_row == "warn":
         warn_left_out(done.skipped, f"{done.path.name}.meta.json")

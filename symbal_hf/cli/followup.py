@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from symbal_hf.cli.options import AuditArgument, BatchOption, Only, VocabularyOption, like, with_options
+from symbal_hf.cli.options import AuditArgument, Only, VocabularyOption, like, with_options
 from symbal_hf.cli.screen import progress, say, screen
 from symbal_hf.core.options import Asking, Chance, Moved, Parts, Placing, Reading, given
+from symbal_hf.followup.options import Looking
 from symbal_hf.results.repaired import OutputFormat, Policy
 
 if TYPE_CHECKING:
@@ -27,42 +28,13 @@ WORDS = {
     "untouched": "untouched",
 }
 
-DETECTORS = (
-    "Says where v is in view: objects, owlv2, owlv2-base or hf:MODEL[@revision] (OWL, Grounding DINO). "
-    "auto: objects where the rows have them, else owlv2."
-)
-SCORERS = (
-    "Says which references to t are erroneous: objects, detector, audit (no second look), "
-    "hf:MODEL or openai:URL#MODEL. auto: objects where the rows have them, else detector."
-)
-
 
 @with_options
 def validate(
     folder: AuditArgument,
     *,
-    detector: Annotated[str, typer.Option(help=DETECTORS)] = "auto",
-    scorer: Annotated[str, typer.Option(help=SCORERS)] = "auto",
-    threshold: Annotated[
-        float | None, typer.Option(help="Score from which on the detector sees something, in (0, 1].")
-    ] = None,
-    calibrate: Annotated[
-        Literal["objects"] | None,
-        typer.Option(help="Choose the threshold where it fits the rows' known objects best (balanced accuracy)."),
-    ] = None,
     vocabulary: VocabularyOption = None,
-    human: Annotated[
-        Path | None,
-        typer.Option(help="Table of a person's labels: id, erroneous (1/0, yes/no), perhaps textual_error."),
-    ] = None,
-    human_template: Annotated[
-        Path | None, typer.Option(help="Write a CSV of rows for a person to label; never overwrites.")
-    ] = None,
-    human_rows: Annotated[
-        int | None, typer.Option(min=4, help="Rows in it for each finding.", show_default="100")
-    ] = None,
-    chat: Annotated[str | None, like(Parts, "chat", "CHAT of a scorer that names none (vision-language).")] = None,
-    batch_size: Annotated[int | None, BatchOption] = None,
+    looking: Looking,
     moved: Annotated[Moved, Only(join="A second table, paired by id, such as objects.jsonl.")],
     reading: Annotated[Reading, Only("image_column", "objects_column", "allow_download")],
     asking: Asking,
@@ -74,28 +46,15 @@ def validate(
     from symbal_hf.report.folder import write_report_of
 
     where = given(moved, reading)
-    labels: dict[str, Any] = {"human": human, "human_template": human_template, "human_rows": human_rows}
-    found = run_validate(
-        folder,
-        detector=detector,
-        scorer=scorer,
-        threshold=threshold,
-        calibrate=calibrate,
-        vocabulary=vocabulary,
-        chat=chat,
-        batch_size=batch_size,
-        progress=progress,
-        **where,
-        **labels,
-        **given(asking, placing, chance),
-    )
+    how = given(looking, asking, placing, chance)
+    found = run_validate(folder, vocabulary=vocabulary, progress=progress, **where, **how)
     if not found.findings:
         say(f"nothing to validate: {found.provenance['why']}")
         return
     for line in _validation_lines(found):
         say(line)
-    if human_template is not None:
-        say(f"wrote {human_template}: fill in its last column and pass it to --human")
+    if looking.human_template is not None:
+        say(f"wrote {looking.human_template}: fill in its last column and pass it to --human")
     path = found.write(folder)
     page = write_report_of(folder, progress=progress, **where)
     say(f"wrote {path}, {page.path}" + (f" (no pictures: {page.no_pictures})" if page.no_pictures else ""))

@@ -135,7 +135,6 @@ MethodOption = Annotated[Method, typer.Option(help="Detection method.")]
 VocabularyOption = Annotated[
     Path | None, typer.Option(help="JSON {class: [synonyms]} or a text file with one class a line.")
 ]
-BatchOption = typer.Option(min=1, help="Images that a model of this process looks at together.")
 StoreOption = Annotated[
     Path | None,
     typer.Option(help="File of stored vectors and answers; the one in your cache folder where none is named."),

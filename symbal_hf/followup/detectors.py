@@ -48,15 +48,8 @@ class Detector(Protocol):
         threshold: the score from which on a name counts as seen, unless told otherwise, in (0, 1].
     """
 
-    @property
-    def name(self) -> str:
-        """What it is called in results."""
-        ...
-
-    @property
-    def threshold(self) -> float:
-        """The usual one."""
-        ...
+    name: str
+    threshold: float
 
     def detect(
         self,
@@ -96,15 +89,7 @@ class ObjectsDetector:
         """Whether the objects have a word for `name`."""
         return self.vocabulary.class_of(name) is not None
 
-    def detect(
-        self,
-        data: AuditData,
-        names: Sequence[str],
-        *,
-        where: NDArray[np.bool_] | None = None,
-        boxes_of: Collection[int] = (),
-        progress: Progress = quiet,
-    ) -> Seen:
+    def detect(self, data: AuditData, names: Sequence[str], **how: Any) -> Seen:
         """See `Detector.detect`.
 
         Raises:
@@ -143,8 +128,8 @@ class FunctionDetector:
         names: Sequence[str],
         *,
         where: NDArray[np.bool_] | None = None,
-        boxes_of: Collection[int] = (),
         progress: Progress = quiet,
+        **how: Any,
     ) -> Seen:
         """See `Detector.detect`.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pandas import DataFrame
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 from symbal_hf.data.columns import IDS
 from symbal_hf.data.opening import open_table
 from symbal_hf.data.table import AuditData
+from symbal_hf.followup.options import refuse_existing
 from symbal_hf.results.validation import HumanAgreement
 
 LABEL = "erroneous"
@@ -129,7 +129,7 @@ def rows_to_label(
     return rng.permutation(np.array(drawn, np.int64))
 
 
-def write_template(path: str | Path, tables: Sequence[Mapping[str, Any]]) -> Path:
+def write_template(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Write a CSV with the columns of `TEMPLATE`, to be labelled; an existing file is never overwritten.
 
     Raises:
@@ -137,19 +137,8 @@ def write_template(path: str | Path, tables: Sequence[Mapping[str, Any]]) -> Pat
     """
     path = Path(path)
     refuse_existing(path)
-    out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, TEMPLATE)
-    writer.writeheader()
-    writer.writerows(tables)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, out.getvalue())
-    return path
-
-
-def refuse_existing(path: str | Path) -> None:
-    """Raise where a template would overwrite what may hold a person's work."""
-    if Path(path).exists():
-        raise BadData(f"{path} exists, and may hold somebody's labels; name another file, or take it away.")
+    write_whole(path, DataFrame(lines, columns=list(TEMPLATE)).to_csv(index=False, lineterminator="\r\n"))
 
 
 def template_rows(

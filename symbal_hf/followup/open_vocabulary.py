@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Placing, values_of
 from symbal_hf.core.store import Store, key
 from symbal_hf.followup.detectors import Seen, images_of
 from symbal_hf.models.encoders.base import Batches, Place, Source, choose_place, find, fingerprint, loading
@@ -144,9 +145,8 @@ class OpenVocabulary:
         size = len(names) * BOXES * FIELDS
         flat = self.images.run(pixels, lambda part: self._boxes(part, names), size) if pixels else ()
         tables = [row.reshape(len(names), BOXES, FIELDS) for row in flat]
-        return [
-            {name: table[i][table[i, :, 0] > 0] for i, name in enumerate(names)} for table in tables
-        ]  # what fills up a table has the score 0
+        # What fills up a table has the score 0.
+        return [{name: table[i][table[i, :, 0] > 0] for i, name in enumerate(names)} for table in tables]
 
     def _boxes(self, batch: Sequence[Mapping[str, torch.Tensor]], names: Sequence[str]) -> NDArray[np.float32]:
         import torch
@@ -275,10 +275,8 @@ def _where(source: Source) -> dict[str, Any]:
 
 def load_open_vocabulary(
     model: str,
+    placing: Placing = Placing(),
     *,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
     prompt: str | None = None,
     batch_size: int | None = None,
     store: Store | None = None,
@@ -287,7 +285,7 @@ def load_open_vocabulary(
 
     Args:
         model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
-        device: and `dtype`, `device_map`: where it runs; see `symbal_hf.models.parts.Parts`.
+        placing: where it runs.
         prompt: how a name is put to it, with {} in its place; by default "a photo of a {}" for OWL, else the name.
             OWL reads 16 tokens of it.
         batch_size: images looked at together, 8 by default; halved by itself where they do not fit.
@@ -301,7 +299,7 @@ def load_open_vocabulary(
 
     if prompt is not None and "{}" not in prompt:
         raise BadData(f"prompt={prompt!r} has no place for a name; put {{}} into it.")
-    place = choose_place(device, dtype, device_map)
+    place = choose_place(**values_of(placing))
     source = find("hf", model, "config.json")
     try:
         with loading(source):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -44,10 +44,10 @@ class Plan:
     wrong: Mapping[int, tuple[RowError, ...]]
     ids: Mapping[int, str]
     captions: Mapping[int, str]
-    audited: Container[int]
+    audited: Collection[int]
     column: str
     chat: bool
-    record: Callable[[Change], None]
+    record: Callable[[Change], object]
     rewrites: Mapping[int, Rewrite] = field(default_factory=dict)
     count: Counter[str] = field(default_factory=Counter)
 
@@ -109,13 +109,14 @@ class Plan:
         left = dropped(texts, {s for error in errors for s in error.sentences})
         if left is None:
             why = "a wrong sentence does not stand in the caption by itself, or what is left would say something else"
-            return replace(change, action="not found", reason=_both(change.reason, why)), None, extra
+            why = f"{change.reason}; {why}" if change.reason else why
+            return replace(change, action="not found", reason=why), None, extra
         after = caption_of(left, chat=self.chat)
         if not sentences(after):
             return replace(change, action="emptied", after=None), None, extra
         return replace(change, action="sentences dropped", after=after), left, extra
 
-    def counts(self, *, not_audited: int) -> Counts:
+    def counts(self) -> Counts:
         """The account; raises `BadData` where a row of `wrong` has not come by."""
         done = {name: self.count[name] for name in ACTIONS.values()}
         if sum(done.values()) != len(self.wrong):
@@ -124,12 +125,8 @@ class Plan:
                 "leave it alone while it is repaired."
             )
         rows = self.count["rows"]
-        extra = {name: self.count[name] for name in ("rewrite_refused", "unchecked")}
-        return Counts(rows=rows, **done, **extra, untouched=rows - len(self.wrong), not_audited=not_audited)
-
-
-def _both(one: str | None, other: str) -> str:
-    return other if one is None else f"{one}; {other}"
+        done |= {name: self.count[name] for name in ("rewrite_refused", "unchecked")}
+        return Counts(rows=rows, **done, untouched=rows - len(self.wrong), not_audited=rows - len(self.audited))
 
 
 def dropped(texts: Sequence[str], wrong: set[str]) -> tuple[str, ...] | None:

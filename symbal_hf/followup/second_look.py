@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,19 @@ from numpy.typing import NDArray
 
 from symbal_hf.auditing.evidence import concepts_of
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Asking, Placing
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import audited_vocabulary, check_same_rows, reread
 from symbal_hf.data.table import AuditData, load_data
 from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.followup.detectors import ObjectsDetector
+from symbal_hf.followup.options import Looking
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.language.denials import asserted
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, noun_phrases
 from symbal_hf.models.encoders.embedding import Progress, embed_texts, quiet
+from symbal_hf.models.encoders.lite import MiniLM
 from symbal_hf.results.findings import AuditResult, Finding
 
 if TYPE_CHECKING:
@@ -110,17 +114,17 @@ def look_again(
         BadData: other rows than were audited, or rows in memory that are not given.
         FileNotFoundError: the source is gone.
     """
-    rows = _rows(result, data, source, {name: value for name, value in changed.items() if value is not None})
+    if data is None:
+        rows = reread(result, source=source, **changed)
+    else:
+        rows = data if isinstance(data, AuditData) else load_data(data, **changed)
+        check_same_rows(result, rows)
+    left_out = {row.row_id: row.reason for row in result.skipped}
+    rows = rows.without({i: left_out[row_id] for i, row_id in enumerate(rows.ids) if row_id in left_out})
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     audited = words is None
     words = audited_vocabulary(result) if words is None else words
-    held = store or Store()
-
-    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        from symbal_hf.models.encoders.lite import MiniLM
-
-        return embed_texts(texts, MiniLM(), store=held, progress=progress)
-
+    embed = partial(embed_texts, encoder=MiniLM(), store=store or Store(), progress=progress)
     found = {(f.textual_error, f.visual_feature) for f in result.findings}
     asked = tuple(f for f in result.asked if (f.textual_error, f.visual_feature) not in found)
     always = [name for f in result.asked for name in (f.textual_error, f.visual_feature)] if audited else []
@@ -131,16 +135,6 @@ def look_again(
     findings = (*result.findings, *asked)
     naming = tuple(facts_naming(finding, concepts) for finding in findings)
     return Look(findings, rows, facts, naming, known or Vocabulary({}))
-
-
-def _rows(result: AuditResult, data: Any, source: str | Path | None, changed: Mapping[str, Any]) -> AuditData:
-    if data is None:
-        rows = reread(result, source=source, **changed)
-    else:
-        rows = data if isinstance(data, AuditData) else load_data(data, **changed)
-        check_same_rows(result, rows)
-    left_out = {row.row_id: row.reason for row in result.skipped}
-    return rows.without({i: left_out[row_id] for i, row_id in enumerate(rows.ids) if row_id in left_out})
 
 
 @dataclass(frozen=True)
@@ -161,32 +155,29 @@ class References:
 
 def judge_references(
     look: Look,
-    scorer: str | Any,
+    looking: Looking,
+    asking: Asking,
+    placing: Placing,
     *,
     seen: NDArray[np.floating] | None = None,
-    store: Store | None = None,
+    store: Store,
     progress: Progress = quiet,
-    chat: str | Any | None = None,
-    prompts: str | Path | None = None,
-    concurrency: int = 32,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
 ) -> References:
-    """Which references to t are erroneous.
+    """Which references to t are erroneous, by the scorer of `looking`, which is settled.
 
     Args:
         look: the rows.
-        scorer: as for `symbal_hf.validate`, but "auto".
+        looking: its `scorer`, and `chat`.
+        asking: and `placing`: of a chat model.
         seen: (N, K) for scorer "detector": 1 where t is seen, 0 where not, NaN where that is not known.
         store: where a chat model's answers are kept.
         progress: wraps long loops.
-        chat: and the other options: see `symbal_hf.models.parts.Parts`.
 
     Raises:
         BadData: no such scorer, or one that needs what the rows do not have.
         ChatFailed: a chat model answers nothing.
     """
+    scorer = looking.scorer
     if scorer == "audit":
         audited = [np.isin(look.data.ids, finding.affected_ids) for finding in look.findings]
         return References("audit", np.stack(audited, 1).astype(np.float64), {})
@@ -195,37 +186,19 @@ def judge_references(
     if scorer in ("objects", "detector"):
         assert seen is not None
         return References(scorer, np.where(look.named, 1 - seen.astype(np.float64), 0.0), {})
-    from symbal_hf.models.chat.prompting import Prompts
-    from symbal_hf.models.composition import Composition
-    from symbal_hf.models.parts import Parts, named
+    from symbal_hf.models.composition import CHATS, Composition
+    from symbal_hf.models.parts import named, parts_with
 
-    specs, objects = named({"scorer_1": _spec(scorer), "chat": chat})
+    if isinstance(scorer, str):
+        kind = scorer.partition(":")[0]
+        if kind not in ("vision-language", "text-only", *CHATS[:2]):
+            known = ", ".join(SCORERS)
+            raise BadData(f"no scorer {scorer!r}; available: {known}, hf:MODEL[@revision], openai:URL#MODEL.")
+        scorer = f"vision-language:{scorer}" if kind in CHATS else scorer  # a chat model is asked of what it sees
+    specs, objects = named({"scorer_1": scorer, "chat": looking.chat})
     spec = str(specs["scorer_1"])
-    parts = Parts(
-        Composition(scorer_1=spec, scorer_2=spec, chat=specs["chat"]),
-        store or Store(),
-        objects=objects,
-        prompts=Prompts(None if prompts is None else Path(prompts)),
-        concurrency=concurrency,
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        progress=progress,
-    )
-    return _scored(look, parts)
-
-
-def _spec(scorer: Any) -> Any:
-    """The scorer as a part of a composition: a chat model is asked of what it sees."""
-    from symbal_hf.models.composition import CHATS
-
-    if not isinstance(scorer, str):
-        return scorer
-    kind = scorer.partition(":")[0]
-    if kind not in ("vision-language", "text-only", *CHATS[:2]):
-        known = ", ".join(SCORERS)
-        raise BadData(f"no scorer {scorer!r}; available: {known}, hf:MODEL[@revision], openai:URL#MODEL.")
-    return f"vision-language:{scorer}" if kind in CHATS else scorer
+    composition = Composition(scorer_1=spec, scorer_2=spec, chat=specs["chat"])
+    return _scored(look, parts_with(composition, asking, placing, store=store, objects=objects, progress=progress))
 
 
 def _scored(look: Look, parts: Parts) -> References:
