@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from symbal_hf.bench.figures import TITLES, VARIANTS
@@ -38,14 +39,14 @@ class Table:
     note: str = ""
     page_rows: Sequence[Row] | None = None
 
-    def markdown(self) -> list[str]:
-        """Lines of a Markdown table whose columns line up on a screen too."""
+    def markdown(self) -> str:
+        """A Markdown table whose columns line up on a screen too."""
         rows = self.rows if self.page_rows is None else self.page_rows
         texts = [[*self.columns], *([cell(row) for cell in self.columns.values()] for row in rows)]
         texts = [[text.replace("|", "\\|") for text in row] for row in texts]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         head, *body = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in texts]
-        return [head, "|" + "|".join("-" * (width + 2) for width in widths) + "|", *body]
+        return "\n".join([head, "|" + "|".join("-" * (width + 2) for width in widths) + "|", *body])
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -159,8 +160,30 @@ def _stratum(scores: Mapping[str, Any], key: str, title: str) -> Table:
 
 
 def _cost(scores: Mapping[str, Any]) -> Table:
-    columns = GROUP | {"finished": _count("n"), "systematic (%)": _percent("systematic_share")} | _each(_count, *CALLS)
-    columns |= {
+    rows = []
+    for run, group in _groups(scores):
+        calls, seconds, done = group["calls"], group["seconds"], group["finished"]
+        systematic, none = (group["verdicts"].get(key, 0) for key in ("systematic", "none"))
+        rows.append(
+            {
+                **_group_row(run, group),
+                "n": done,
+                "systematic": systematic,
+                "none": none,
+                "no_verdict": done - systematic - none,
+                "systematic_share": systematic / (systematic + none) if systematic + none else None,
+                **calls,
+                "asked_per_setting": calls["asked"] / done if done else None,
+                **{f"seconds_{key}": seconds[key] for key in ("median", "total")},
+                **{key: group[key] for key in ("pairs", "new_pairs")},
+                "new_share": group["new_pairs"] / group["pairs"] if group["pairs"] else None,
+            }
+        )
+    columns = {
+        **GROUP,
+        "finished": _count("n"),
+        "systematic (%)": _percent("systematic_share"),
+        **_each(_count, *CALLS),
         "asked a setting": _number("asked_per_setting"),
         "s a setting": _number("seconds_median"),
         "hours": _number("seconds_total", 2, 3600),
@@ -172,25 +195,7 @@ def _cost(scores: Mapping[str, Any]) -> Table:
         "median. Unique: share of the (image, sentence) pairs that the process had not had before, and which alone "
         "need scoring."
     )
-    return Table("Verdicts and cost", [_cost_row(run, group) for run, group in _groups(scores)], columns, note)
-
-
-def _cost_row(run: str, group: Mapping[str, Any]) -> Row:
-    calls, seconds, done = group["calls"], group["seconds"], group["finished"]
-    systematic, none = (group["verdicts"].get(key, 0) for key in ("systematic", "none"))
-    return {
-        **_group_row(run, group),
-        "n": done,
-        "systematic": systematic,
-        "none": none,
-        "no_verdict": done - systematic - none,
-        "systematic_share": systematic / (systematic + none) if systematic + none else None,
-        **calls,
-        "asked_per_setting": calls["asked"] / done if done else None,
-        **{f"seconds_{key}": seconds[key] for key in ("median", "total")},
-        **{key: group[key] for key in ("pairs", "new_pairs")},
-        "new_share": group["new_pairs"] / group["pairs"] if group["pairs"] else None,
-    }
+    return Table("Verdicts and cost", rows, columns, note)
 
 
 def _unfinished(scores: Mapping[str, Any]) -> Table:
@@ -262,55 +267,10 @@ def _shares(part: Mapping[str, Any] | None, stage: str, ks: Sequence[int]) -> Ro
 
 def markdown(scores: Mapping[str, Any], *, figures: Sequence[str] = ()) -> str:
     """The page: what was scored and how, every table, and the named figures, whose files lie beside it."""
-    bench, judge = scores["benchmark"], scores["judge"]
-    asked = f"judge {judge['name']}" + (f", revision {judge['revision']}" if judge["revision"] else "")
-    asked += f", prompt {judge['prompt_hash']}" if judge["prompt_hash"] else ""
-    intervals = (
-        f"Ranges are 95 % intervals of a bootstrap over settings ({scores['resamples']:,} resamples, seed "
-        f"{scores['seed']}); that of 0 or 100 % has no width."
-        if scores["resamples"]
-        else "No intervals were computed."
-    )
-    pairs = f"{scores['judgements']:,} different pairs of names were judged, {scores['unparsed']:,} of them unparsed "
-    lines = [
-        "# Results on the benchmark",
-        "",
-        f"Benchmark {bench['name']}, revision {bench['revision']}, {bench['settings']:,} settings; {asked}. "
-        f"{pairs}and {scores['failed']:,} failed. Acc@K is the share of settings whose planted names are among the "
-        f"first K given. {intervals}",
-        "",
-        *(f"- {line}" for line in remarks(scores)),
-        "",
-    ]
-    for name, table in tables(scores).items():
-        if name == "verdicts_and_cost":  # after the numbers that the figures show
-            for figure in figures:
-                lines += [f"## {TITLES[figure]}", "", f"![{TITLES[figure]}]({figure}.png)", ""]
-        lines += [f"## {table.title}", "", *table.markdown(), ""]
-        lines += [table.note, ""] if table.note else []
-    return "\n".join(lines).rstrip() + "\n"
+    from jinja2 import Environment, StrictUndefined
 
-
-def remarks(scores: Mapping[str, Any]) -> list[str]:
-    """How much of what each run lists, and of the benchmark, has a result, and what may not be compared."""
-    counts = "count as not right" if scores["missing"] == "wrong" else "are left out of all shares"
-    lines = []
-    for run in scores["runs"]:
-        text = f"{run['name']}: {run['finished']:,} of {run['listed']:,} settings are finished"
-        if run["listed"] < run["in_benchmark"]:
-            text += f" (the benchmark has {run['in_benchmark']:,})"
-        failed, absent = len(run["failed"]), len(run["missing"])
-        if failed or absent:
-            text += f"; {failed:,} failed and {absent:,} have no result yet, which {counts}"
-        if run["unlisted"]:
-            text += f"; {len(run['unlisted']):,} results of settings that run.json does not list are not used"
-        lines.append(text + ".")
-    if not scores["same_settings"]:
-        lines.append("The runs are about different settings, so that their shares are not of the same thing.")
-    if scores["published"]:
-        lines.append(
-            "The paper's numbers (Varma et al., arXiv 2607.15216) stand beside runs of the same domain and variant; "
-            "they are for its own method in the composition that it chose. Data, judge and models differ: the numbers "
-            "show the scale, and which is better cannot be read off them."
-        )
-    return lines
+    jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    jinja.filters["n"] = "{:,}".format
+    page = jinja.from_string(resources.files("symbal_hf.bench").joinpath("report.md.jinja").read_text("utf-8"))
+    titles = {figure: TITLES[figure] for figure in figures}
+    return page.render(scores, tables=tables(scores), figures=titles).rstrip() + "\n"
