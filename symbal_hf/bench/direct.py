@@ -39,22 +39,17 @@ class Direct:
     Each row of the sample has its generated caption, and what is told of the image: its references, else what the
     composition's captioner says of it. Without both the model sees generated captions alone, and can only guess what is
     wrong in them. Rows of whose image nothing is told where others have something are left out.
-
-    Attributes:
-        parts: the models; answers and generated captions go through its store.
-        spec: the chat model, as `parts` knows it.
-        context_tokens: of the question and its answer together; a model of this process whose window is smaller gets
-            what fits. An eighth (at least 128) is left for the answer, as some models reason first.
-        seed: of the rows that are drawn; the same for all datasets, so that settings that share their images are judged
-            by the same ones as far as their captions are equally long.
-        k: how many guesses are asked for.
     """
 
-    parts: Parts
-    spec: str
+    parts: Parts  # the models; answers and generated captions go through its store
+    spec: str  # the chat model, as `parts` knows it
+    # of the question and its answer together; a model of this process whose window is smaller gets what fits. An eighth
+    # (at least 128) is left for the answer, as some models reason first.
     context_tokens: int = CONTEXT_TOKENS
+    # of the rows that are drawn; the same for all datasets, so that settings that share their images are judged by the
+    # same ones as far as their captions are equally long
     seed: int = 0
-    k: int = 5
+    k: int = 5  # how many guesses are asked for
     _failures: int = field(default=0, repr=False)
 
     def __call__(self, data: AuditData) -> Names:

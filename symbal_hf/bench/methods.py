@@ -44,19 +44,12 @@ MODEL_OPTIONS = (Gates, Summing, Asking, Placing, Chance)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method says of one setting.
+    """What a method says of one setting."""
 
-    Attributes:
-        textual_error: ranked names for t, best first.
-        visual_feature: ranked names for v.
-        verdict: "systematic" or "none", or None for a method that gives none.
-        calls: questions to models: asked, cached, failed, unparsed.
-    """
-
-    textual_error: tuple[str, ...]
-    visual_feature: tuple[str, ...]
-    verdict: str | None = None
-    calls: Mapping[str, int] = field(default_factory=dict)
+    textual_error: tuple[str, ...]  # ranked names for t, best first
+    visual_feature: tuple[str, ...]  # ranked names for v
+    verdict: str | None = None  # "systematic" or "none", or None for a method that gives none
+    calls: Mapping[str, int] = field(default_factory=dict)  # questions to models: asked, cached, failed, unparsed
 
 
 Method = Callable[[AuditData, str], Answer]

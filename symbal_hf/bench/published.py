@@ -16,33 +16,19 @@ EVERYTHING = frozenset(("natural", "medical"))  # the domains that the paper's "
 
 @dataclass(frozen=True)
 class Published:
-    """One row of the paper for one variant.
+    """One row of the paper for one variant."""
 
-    Attributes:
-        table: its number, or "text".
-        domain: "natural", "medical" or "all" (both of them).
-        stage: "t", "v" or "both".
-        variant: "reference_free", "reference_based", or "either" where the paper names the better of them only.
-        encoder: of texts in stage t, of images in stage v; "" where none is named.
-        scorer: of alignment.
-        summarizer: of clusters.
-        method: "Symbal", or the baseline's name.
-        acc1: share in [0, 1] that is right at 1, or None where it is not printed.
-        acc5: the same at 5.
-        source: where it is printed.
-    """
-
-    table: str
-    domain: str
-    stage: Stage
-    variant: str
-    encoder: str
-    scorer: str
-    summarizer: str
-    method: str
-    acc1: float | None
-    acc5: float | None
-    source: str
+    table: str  # its number, or "text"
+    domain: str  # "natural", "medical" or "all" (both of them)
+    stage: Stage  # "t", "v" or "both"
+    variant: str  # "reference_free", "reference_based", or "either" where the paper names the better of them only
+    encoder: str  # of texts in stage t, of images in stage v; "" where none is named
+    scorer: str  # of alignment
+    summarizer: str  # of clusters
+    method: str  # "Symbal", or the baseline's name
+    acc1: float | None  # share in [0, 1] that is right at 1, or None where it is not printed
+    acc5: float | None  # the same at 5
+    source: str  # where it is printed
 
     @property
     def parts(self) -> str:

@@ -20,17 +20,11 @@ CALLS = ("asked", "cached", "failed", "unparsed")  # questions to models, as a l
 
 @dataclass
 class Results:
-    """Lines are only ever added, each process to its own file, so that none waits for another.
+    """Lines are only ever added, each process to its own file, so that none waits for another."""
 
-    Attributes:
-        folder: shared by all processes.
-        rank: which process this is, from 0.
-        world: how many there are.
-    """
-
-    folder: Path
-    rank: int = 0
-    world: int = 1
+    folder: Path  # shared by all processes
+    rank: int = 0  # which process this is, from 0
+    world: int = 1  # how many there are
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world:

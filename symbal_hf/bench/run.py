@@ -23,21 +23,13 @@ LIBRARIES = ("symbal-hf", "torch", "transformers", "datasets", "sentence-transfo
 
 @dataclass
 class Told:
-    """What became of a run.
+    """What became of a run."""
 
-    Attributes:
-        done: settings that were finished in it.
-        before: settings that were finished already.
-        failed: settings that gave no result, with the reason; the next run tries them again.
-        pairs: (image, sentence) pairs of the settings that were finished.
-        new_pairs: those of them that no earlier setting of this process had.
-    """
-
-    done: int = 0
-    before: int = 0
-    failed: dict[str, str] | None = None
-    pairs: int = 0
-    new_pairs: int = 0
+    done: int = 0  # settings that were finished in it
+    before: int = 0  # settings that were finished already
+    failed: dict[str, str] | None = None  # settings that gave no result, with the reason; the next run tries them again
+    pairs: int = 0  # (image, sentence) pairs of the settings that were finished
+    new_pairs: int = 0  # those of them that no earlier setting of this process had
 
 
 def place_of_process() -> tuple[int, int]:

@@ -29,19 +29,12 @@ _CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>)\s*(.+?)\s*")
 
 @dataclass(frozen=True)
 class Setting:
-    """One dataset of the benchmark, with its truth, which no method is shown.
+    """One dataset of the benchmark, with its truth, which no method is shown."""
 
-    Attributes:
-        name: of its rows, such as "scenes-cat-bed-0.6-reference_free".
-        variant: "reference_free" or "reference_based".
-        base: first part of the name, whose images its rows share with others.
-        row: its row of the settings table.
-    """
-
-    name: str
-    variant: str
-    base: str
-    row: Mapping[str, Any]
+    name: str  # of its rows, such as "scenes-cat-bed-0.6-reference_free"
+    variant: str  # "reference_free" or "reference_based"
+    base: str  # first part of the name, whose images its rows share with others
+    row: Mapping[str, Any]  # its row of the settings table
 
     @property
     def group(self) -> str:
@@ -51,15 +44,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Bench:
-    """A built benchmark in a folder.
+    """A built benchmark in a folder."""
 
-    Attributes:
-        folder: as `symbal bench build` made it.
-        settings: the feasible ones, each variant on its own, in the order of their names.
-    """
-
-    folder: Path
-    settings: tuple[Setting, ...]
+    folder: Path  # as `symbal bench build` made it
+    settings: tuple[Setting, ...]  # the feasible ones, each variant on its own, in the order of their names
     _images: dict[str, tuple[tuple[str, ...], Images] | None] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property

@@ -23,21 +23,13 @@ Cell = Callable[[Row], str]
 
 @dataclass(frozen=True)
 class Table:
-    """A table in two forms.
+    """A table in two forms."""
 
-    Attributes:
-        title: heading on the page.
-        rows: what the CSV file holds; shares are in [0, 1].
-        columns: of the page's form, by heading: what a cell says of its row; shares are in per cent.
-        note: what stands below it.
-        page_rows: the rows of the page, where they are not those of the file.
-    """
-
-    title: str
-    rows: Sequence[Row]
-    columns: Mapping[str, Cell]
-    note: str = ""
-    page_rows: Sequence[Row] | None = None
+    title: str  # heading on the page
+    rows: Sequence[Row]  # what the CSV file holds; shares are in [0, 1]
+    columns: Mapping[str, Cell]  # of the page's form, by heading: what a cell says of its row; shares are in per cent
+    note: str = ""  # what stands below it
+    page_rows: Sequence[Row] | None = None  # the rows of the page, where they are not those of the file
 
     def markdown(self) -> str:
         """A Markdown table whose columns line up on a screen too."""

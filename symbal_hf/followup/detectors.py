@@ -27,29 +27,20 @@ IMAGES = 16  # that a function of the caller's gets at once
 
 @dataclass(frozen=True)
 class Seen:
-    """What a detector sees of P names in N rows.
+    """What a detector sees of P names in N rows."""
 
-    Attributes:
-        scores: (N, P) float32, how surely the image shows the name, in [0, 1]; NaN where that is not known.
-        bad: row -> why its image could not be read.
-        boxes: row -> boxes of all names, surest first, of the rows that were asked for; empty of a detector without.
-    """
-
+    # (N, P) float32, how surely the image shows the name, in [0, 1]; NaN where that is not known
     scores: NDArray[np.float32]
-    bad: Mapping[int, str] = field(default_factory=dict)
+    bad: Mapping[int, str] = field(default_factory=dict)  # row -> why its image could not be read
+    # row -> boxes of all names, surest first, of the rows that were asked for; empty of a detector without
     boxes: Mapping[int, tuple[Box, ...]] = field(default_factory=dict)
 
 
 class Detector(Protocol):
-    """One way of saying where names are seen.
+    """One way of saying where names are seen."""
 
-    Attributes:
-        name: what it is called in results: "objects", "hf:MODEL@REVISION", "object:NAME".
-        threshold: the score from which on a name counts as seen, unless told otherwise, in (0, 1].
-    """
-
-    name: str
-    threshold: float
+    name: str  # what it is called in results: "objects", "hf:MODEL@REVISION", "object:NAME"
+    threshold: float  # the score from which on a name counts as seen, unless told otherwise, in (0, 1]
 
     def detect(
         self,

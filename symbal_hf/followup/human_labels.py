@@ -27,17 +27,11 @@ TEMPLATE = ("id", "image", "textual_error", "visual_feature", "caption", "senten
 
 @dataclass(frozen=True)
 class Labels:
-    """What a person said.
+    """What a person said."""
 
-    Attributes:
-        of: (textual error, row id) -> the caption refers to it erroneously.
-        blank: rows without a label.
-        strange: ids and textual errors in the table that the audit does not have.
-    """
-
-    of: Mapping[tuple[str, str], bool]
-    blank: int = 0
-    strange: tuple[str, ...] = field(default=())
+    of: Mapping[tuple[str, str], bool]  # (textual error, row id) -> the caption refers to it erroneously
+    blank: int = 0  # rows without a label
+    strange: tuple[str, ...] = field(default=())  # ids and textual errors in the table that the audit does not have
 
     def to_dict(self, file: str) -> dict[str, Any]:
         """What validation.json says of them."""

@@ -40,15 +40,10 @@ AT_ONCE = 8  # images
 
 @dataclass(frozen=True)
 class Eyes:
-    """What turns an image into what the model sees, and the model's output into boxes; it can be sent to processes.
+    """What turns an image into what the model sees, and the model's output into boxes; it can be sent to processes."""
 
-    Attributes:
-        source: the files.
-        place: where the model runs.
-    """
-
-    source: Source
-    place: Place
+    source: Source  # the files
+    place: Place  # where the model runs
 
     @cached_property
     def processor(self) -> Any:

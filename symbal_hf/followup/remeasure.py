@@ -22,17 +22,11 @@ from symbal_hf.results.findings import AuditResult, Finding
 
 @dataclass(frozen=True)
 class Remeasured:
-    """One pair on the N rows of an audit.
+    """One pair on the N rows of an audit."""
 
-    Attributes:
-        asked: its statistics, and which rows count.
-        finding: the same as a finding, without its examples and affected rows.
-        names: what else the captions call t, which counts as t.
-    """
-
-    asked: Asked
-    finding: Finding
-    names: tuple[str, ...]
+    asked: Asked  # its statistics, and which rows count
+    finding: Finding  # the same as a finding, without its examples and affected rows
+    names: tuple[str, ...]  # what else the captions call t, which counts as t
 
 
 def measure_again(

@@ -27,28 +27,17 @@ class Rewrite:
 
 @dataclass
 class Plan:
-    """What a repair does, and the account of what it has done.
+    """What a repair does, and the account of what it has done."""
 
-    Attributes:
-        policy: as for `symbal_hf.repair`.
-        wrong: what is wrong in each row, by the row's number in the source.
-        ids: of these rows.
-        captions: of these rows, as the audit read them.
-        audited: numbers of the rows that the audit looked at.
-        column: of captions or conversations (`chat`).
-        rewrites: by number, with the policy "rewrite".
-        record: takes each `Change` as it is made.
-    """
-
-    policy: Policy
-    wrong: Mapping[int, tuple[RowError, ...]]
-    ids: Mapping[int, str]
-    captions: Mapping[int, str]
-    audited: Collection[int]
-    column: str
+    policy: Policy  # as for `symbal_hf.repair`
+    wrong: Mapping[int, tuple[RowError, ...]]  # what is wrong in each row, by the row's number in the source
+    ids: Mapping[int, str]  # of these rows
+    captions: Mapping[int, str]  # of these rows, as the audit read them
+    audited: Collection[int]  # numbers of the rows that the audit looked at
+    column: str  # of captions or conversations (`chat`)
     chat: bool
-    record: Callable[[Change], object]
-    rewrites: Mapping[int, Rewrite] = field(default_factory=dict)
+    record: Callable[[Change], object]  # takes each `Change` as it is made
+    rewrites: Mapping[int, Rewrite] = field(default_factory=dict)  # by number, with the policy "rewrite"
     count: Counter[str] = field(default_factory=Counter)
 
     @property

@@ -37,21 +37,13 @@ TRUE = 0.5  # a sentence that a scorer gives less is false
 
 @dataclass(frozen=True)
 class Look:
-    """N rows, their F facts, and K findings, of each the facts that name its t.
+    """N rows, their F facts, and K findings, of each the facts that name its t."""
 
-    Attributes:
-        findings: the audit's, then the pairs that it was asked for and did not find.
-        data: the rows.
-        facts: of their captions.
-        naming: for each finding (F,), the fact names t.
-        vocabulary: of the classes that objects are listed by.
-    """
-
-    findings: tuple[Finding, ...]
-    data: AuditData
-    facts: Facts
-    naming: tuple[NDArray[np.bool_], ...]
-    vocabulary: Vocabulary
+    findings: tuple[Finding, ...]  # the audit's, then the pairs that it was asked for and did not find
+    data: AuditData  # the rows
+    facts: Facts  # of their captions
+    naming: tuple[NDArray[np.bool_], ...]  # for each finding (F,), the fact names t
+    vocabulary: Vocabulary  # of the classes that objects are listed by
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -139,18 +131,13 @@ def look_again(
 
 @dataclass(frozen=True)
 class References:
-    """What is said of the references to K textual errors in N rows.
+    """What is said of the references to K textual errors in N rows."""
 
-    Attributes:
-        scorer: who says it.
-        erroneous: (N, K) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known. A
-            caption that does not name t refers to it in no way, whatever else is not known of the row.
-        provenance: what else to say of how it was made.
-    """
-
-    scorer: str
+    scorer: str  # who says it
+    # (N, K) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known. A caption that does
+    # not name t refers to it in no way, whatever else is not known of the row.
     erroneous: NDArray[np.float64]
-    provenance: Mapping[str, Any]
+    provenance: Mapping[str, Any]  # what else to say of how it was made
 
 
 def judge_references(

@@ -38,25 +38,16 @@ PLACEHOLDER = "YOUR_NAMESPACE/symbalbench"
 
 @dataclass(frozen=True)
 class Report:
-    """What a check of a submission found.
+    """What a check of a submission found."""
 
-    Attributes:
-        errors: a sentence for each reason to refuse it; none where it is taken.
-        notes: what a reader of its scores should know.
-        submission: the submission that was taken, else None.
-        scores: recomputed from its predictions, with intervals and strata: {"variants": .., "tasks": ..}.
-        judge: who judged those scores: name, revision and prompt_hash.
-        verdicts: what it said of each (answer, truth).
-        verified: whether that judge was asked here; else the file itself says which names are right.
-    """
-
-    errors: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    submission: Mapping[str, Any] | None = None
+    errors: tuple[str, ...]  # a sentence for each reason to refuse it; none where it is taken
+    notes: tuple[str, ...] = ()  # what a reader of its scores should know
+    submission: Mapping[str, Any] | None = None  # the submission that was taken, else None
+    # recomputed from its predictions, with intervals and strata: {"variants": .., "tasks": ..}
     scores: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None
-    judge: Mapping[str, str] | None = None
-    verdicts: Mapping[tuple[str, str], State] = field(default_factory=dict)
-    verified: bool = False
+    judge: Mapping[str, str] | None = None  # who judged those scores: name, revision and prompt_hash
+    verdicts: Mapping[tuple[str, str], State] = field(default_factory=dict)  # what it said of each (answer, truth)
+    verified: bool = False  # whether that judge was asked here; else the file itself says which names are right
 
     @property
     def ok(self) -> bool:
@@ -148,17 +139,11 @@ def _judge_for(told: Mapping[str, str], judge: Any, store: Store | None) -> tupl
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was proposed to a system's repo, or would be.
+    """What was proposed to a system's repo, or would be."""
 
-    Attributes:
-        files: content by path in the repo.
-        report: of the check that the submission passed.
-        url: of the pull request or commit; None where nothing was sent.
-    """
-
-    files: Mapping[str, bytes]
-    report: Report
-    url: str | None
+    files: Mapping[str, bytes]  # content by path in the repo
+    report: Report  # of the check that the submission passed
+    url: str | None  # of the pull request or commit; None where nothing was sent
 
 
 def submit(
