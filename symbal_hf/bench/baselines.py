@@ -92,14 +92,7 @@ def _names_part_of(one: str, other: str) -> bool:
 
 def most_frequent(evidence: Evidence, *, k: int = 5) -> Names:
     """Floor: t is what most captions name, v what most images show besides; no error is looked for."""
-    concepts = evidence.concepts
-    if not concepts.names:
-        return [], []
-    named = concepts.mentions().sum(0)
-    errors = [int(c) for c in np.argsort(-named, kind="stable") if named[c]]
-    if not errors:
-        return [], []
-    return _different(concepts, errors, k=k), _shown_in(evidence, errors[0], np.arange(len(evidence.data)), k=k)
+    return _counted(evidence, evidence.concepts.mentions(), among=np.arange(len(evidence.data)), k=k)
 
 
 def chair(evidence: Evidence, *, k: int = 5) -> Names:
@@ -109,15 +102,25 @@ def chair(evidence: Evidence, *, k: int = 5) -> Names:
     is named truly nor how often v is shown elsewhere plays a part. An image lacks what fits it worse than it fits a
     random image, which is also how `no_grouping` flags facts; with given objects, what is not among them.
     """
+    return _counted(evidence, evidence.concepts.mentions() & (evidence.beliefs.log_ratio > 0), k=k)
+
+
+def _counted(evidence: Evidence, said: NDArray[np.bool_], *, k: int, among: NDArray[np.int64] | None = None) -> Names:
+    """What is `said` (N, C) most, and what most rows `among` (by default those that say it) show besides."""
     concepts, beliefs = evidence.concepts, evidence.beliefs
-    if not concepts.names:
-        return [], []
-    wrong = concepts.mentions() & (beliefs.log_ratio > 0)
-    count = wrong.sum(0)
-    errors = [int(c) for c in np.argsort(-count, kind="stable") if count[c]]
+    errors = _most(said.sum(0))
     if not errors:
         return [], []
-    return _different(concepts, errors, k=k), _shown_in(evidence, errors[0], np.flatnonzero(wrong[:, errors[0]]), k=k)
+    t = errors[0]
+    share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
+    shown = judge_rows(concepts, beliefs, share).has[np.flatnonzero(said[:, t]) if among is None else among].sum(0)
+    shown[other_names(concepts, t)] = 0
+    return _different(concepts, errors, k=k), _different(concepts, _most(shown), k=k)
+
+
+def _most(count: NDArray[np.integer]) -> list[int]:
+    """Concepts that were counted at all, the most frequent first."""
+    return [int(c) for c in np.argsort(-count, kind="stable") if count[c]]
 
 
 def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
@@ -149,15 +152,6 @@ def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
 FLOORS: Mapping[str, Callable[[Evidence], Names]] = {
     "most-frequent": most_frequent, "chair": chair, "embedding-difference": embedding_difference,
 }  # fmt: skip
-
-
-def _shown_in(evidence: Evidence, t: int, rows: NDArray[np.int64], *, k: int) -> list[str]:
-    """What the most of these rows show, t and its other names left out."""
-    concepts, beliefs = evidence.concepts, evidence.beliefs
-    share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
-    count = judge_rows(concepts, beliefs, share).has[rows].sum(0)
-    count[other_names(concepts, t)] = 0
-    return _different(concepts, (int(c) for c in np.argsort(-count, kind="stable") if count[c]), k=k)
 
 
 def _different(concepts: Concepts, order: Iterable[int], *, k: int) -> list[str]:

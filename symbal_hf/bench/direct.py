@@ -206,12 +206,7 @@ def _one_line(text: str) -> str:
 
 def _rows(data: AuditData, rows: Sequence[int]) -> AuditData:
     """These rows, in this order, without what is known of their objects."""
-    return AuditData(
-        ids=tuple(data.ids[row] for row in rows),
-        captions=tuple(data.captions[row] for row in rows),
-        references=None if data.references is None else tuple(data.references[row] for row in rows),
-        objects=None,
-        images=None if data.images is None else data.images.select(rows),
-        skipped=(),
-        source=data.source,
-    )
+    references = None if data.references is None else tuple(data.references[row] for row in rows)
+    images = None if data.images is None else data.images.select(rows)
+    ids, captions = (tuple(texts[row] for row in rows) for texts in (data.ids, data.captions))
+    return AuditData(ids, captions, references, None, images, (), data.source)

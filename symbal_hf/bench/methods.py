@@ -21,7 +21,6 @@ from symbal_hf.core.options import (
     Placing,
     Summing,
     given,
-    names_of,
     refuse_idle,
     take,
     values_of,
@@ -33,7 +32,6 @@ from symbal_hf.models.chat.asking import Ledger
 from symbal_hf.models.composition import CHATS, Composition, Preset, both_stages, choose_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, named, parts_with
-from symbal_hf.results.findings import AuditResult
 
 MethodName = Literal[
     "association", "paper", "no-grouping", "direct", "most-frequent", "chair", "embedding-difference"
@@ -53,12 +51,6 @@ class Answer:
 
 
 Method = Callable[[AuditData, str], Answer]
-
-
-def answer_of(result: AuditResult) -> Answer:
-    """The first pair of an audit, as the benchmark takes it."""
-    said = result.prediction()
-    return Answer(tuple(said["textual_error"]), tuple(said["visual_feature"]), result.verdict)
 
 
 def _named(names: Names) -> Answer:
@@ -98,10 +90,8 @@ def make_method(
         raise BadData(f"no method {method!r}; available: {', '.join(METHODS)}.")
     if context_tokens is not None and method != "direct":
         raise BadData(f"context_tokens={context_tokens} is an option of the method direct, not of {method}; leave it.")
-    names = names_of(PartOptions, *MODEL_OPTIONS)
-    if strange := sorted(options.keys() - set(names)):
-        raise TypeError(f"no option {strange[0]!r} of a method; its options are {', '.join(names)}.")
-    part_options, gates, summing, asking, placing, chance = take(options, PartOptions, *MODEL_OPTIONS)
+    taken = take(options, PartOptions, *MODEL_OPTIONS, by=f"the method {method}")
+    part_options, gates, summing, asking, placing, chance = taken
     specs, objects = named(both_stages(scorer, summarizer, values_of(part_options)))
     composition = choose_composition(preset, **specs)
     _check(method, composition)
@@ -131,7 +121,9 @@ def make_method(
             pairs = association_pairs(evidence)
         else:
             evidence, pairs = two_stages(evidence, parts, seed=chance.seed)
-        return answer_of(conclude(evidence, pairs, **values_of(gates)))
+        result = conclude(evidence, pairs, **values_of(gates))
+        said = result.prediction()
+        return replace(_named((said["textual_error"], said["visual_feature"])), verdict=result.verdict)
 
     return _counted(parts, answer)
 

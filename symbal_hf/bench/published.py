@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -40,12 +40,10 @@ class Published:
 def published() -> tuple[Published, ...]:
     """Every row, in the paper's order."""
     text = resources.files("symbal_hf.bench").joinpath("tables_paper/published.csv").read_text("utf-8")
-    names = [field.name for field in fields(Published)]
     rows = []
     for row in csv.DictReader(text.splitlines()):
-        values: dict[str, object] = {name: row[name] for name in names}
-        values.update({name: _share(row[name]) for name in ("acc1", "acc5")})
-        rows.append(Published(**values))  # type: ignore[arg-type]
+        shares = {name: round(float(row[name]) / 100, 4) if row[name] else None for name in ("acc1", "acc5")}
+        rows.append(Published(**{**row, **shares}))  # type: ignore[arg-type]
     return tuple(rows)
 
 
@@ -59,11 +57,5 @@ def published_domain(domains: Iterable[str]) -> str | None:
 
 def best(domain: str | None, variant: str, stage: Stage) -> Published | None:
     """The paper's own method there, in the composition that it chose, which its tables name first."""
-    for row in published():
-        if (row.domain, row.variant, row.stage, row.method) == (domain, variant, stage, METHOD):
-            return row
-    return None
-
-
-def _share(percent: str) -> float | None:
-    return round(float(percent) / 100, 4) if percent else None
+    wanted = (domain, variant, stage, METHOD)
+    return next((row for row in published() if (row.domain, row.variant, row.stage, row.method) == wanted), None)

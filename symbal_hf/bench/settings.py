@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import operator
 import re
@@ -48,7 +49,7 @@ class Bench:
 
     folder: Path  # as `symbal bench build` made it
     settings: tuple[Setting, ...]  # the feasible ones, each variant on its own, in the order of their names
-    _images: dict[str, tuple[tuple[str, ...], Images] | None] = field(default_factory=dict, repr=False, compare=False)
+    _images: dict[str, tuple[tuple[str, ...], Images]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def revision(self) -> str:
@@ -85,27 +86,27 @@ class Bench:
 
     def _images_of(self, base: str, ids: Sequence[str]) -> Images | None:
         """The images of these rows; the same object for all settings of a base, whose rows are the same."""
-        if base not in self._images:
-            self._images[base] = self._open_images(base, ids) if self.has_images(base) else None
-        stored = self._images[base]
-        if stored is not None and stored[0] != tuple(ids):
-            raise BadData(f"{self.folder}: settings of {base} hold different images; build the benchmark anew.")
-        return None if stored is None else stored[1]
-
-    def _open_images(self, base: str, ids: Sequence[str]) -> tuple[tuple[str, ...], Images]:
         from datasets import Dataset, Image
 
-        files = sorted(str(path) for path in (self.folder / "images").glob(f"{base}-*.parquet"))
-        shown: Any = Dataset.from_parquet(files).cast_column("image", Image(decode=False))
-        index = _index_of(ids, shown["image_id"], f"{self.folder}: the images of {base}")
-        return tuple(ids), Images(shown["image"], index, None)
+        if not self.has_images(base):
+            return None
+        if base not in self._images:
+            files = sorted(str(path) for path in (self.folder / "images").glob(f"{base}-*.parquet"))
+            shown: Any = Dataset.from_parquet(files).cast_column("image", Image(decode=False))
+            index = _index_of(ids, shown["image_id"], f"{self.folder}: the images of {base}")
+            self._images[base] = tuple(ids), Images(shown["image"], index, None)
+        known, images = self._images[base]
+        if known != tuple(ids):
+            raise BadData(f"{self.folder}: settings of {base} hold different images; build the benchmark anew.")
+        return images
 
 
-def open_bench(path: str | Path | None = None, *, revision: str | None = None) -> Bench:
+def open_bench(path: Bench | str | Path | None = None, *, revision: str | None = None) -> Bench:
     """The benchmark in a folder, on the Hub, or the one that was built last.
 
     Args:
-        path: folder or Hub id; by default ./symbalbench, else the one that was built last on this machine.
+        path: folder or Hub id, or a benchmark that is open already; by default ./symbalbench, else the one that was
+            built last on this machine.
         revision: of a Hub repo.
 
     Raises:
@@ -113,17 +114,17 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
     """
     from pyarrow import parquet
 
+    if isinstance(path, Bench):
+        return path
     where = find_benchmark(path)
     folder = Path(where)
     if folder.is_dir():
         refuse_idle(f"{where} is a folder of this machine", revision=revision)
     else:
         folder = _download(where, revision)
-    rows = [
-        row for file in sorted((folder / "settings").glob("*.parquet")) for row in parquet.read_table(file).to_pylist()
-    ]
     settings = []
-    for row in rows:
+    files = sorted((folder / "settings").glob("*.parquet"))
+    for row in (row for file in files for row in parquet.read_table(file).to_pylist()):
         for ending in VARIANTS:
             name = row["config"] + ending
             if row["feasible"] and (folder / "data" / f"{name}.parquet").is_file():
@@ -220,7 +221,9 @@ def load_setting(config: str, *, path: str | Path | None = None, images: bool = 
     where = find_benchmark(path)
     known = get_dataset_config_names(where, **options)
     if config not in known:
-        raise BadData(f"{where} has no setting {config!r}; {_nearest(config, known)}.")
+        near = difflib.get_close_matches(config, known, n=3)
+        there = f"the nearest are {', '.join(near)}" if near else f"it has {len(known)}, such as {known[-1]}"
+        raise BadData(f"{where} has no setting {config!r}; {there}.")
     rows = load_dataset(where, config, split="test", **options)
     shown = f"images-{config.partition('-')[0]}"
     if not images or shown not in known:
@@ -236,10 +239,3 @@ def _index_of(wanted: Iterable[str], ids: Iterable[str], what: str) -> list[int]
     if missing := [row_id for row_id in wanted if row_id not in index]:
         raise BadData(f"{what} lack {missing[0]!r}; build the benchmark anew.")
     return [index[row_id] for row_id in wanted]
-
-
-def _nearest(config: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(config, known, n=3)
-    return f"the nearest are {', '.join(near)}" if near else f"it has {len(known)}, such as {known[-1]}"

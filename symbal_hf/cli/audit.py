@@ -16,13 +16,11 @@ from symbal_hf.cli.options import (
     warn_left_out,
     with_options,
 )
-from symbal_hf.cli.screen import progress, say, screen
+from symbal_hf.cli.screen import progress, say, screen, show_table
 from symbal_hf.core.options import Asking, Chance, Gates, Parts, Placing, Processes, Reading, Summing, given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.table import Table
 
     from symbal_hf.data.table import AuditData
     from symbal_hf.results.findings import AuditResult, Finding
@@ -105,43 +103,29 @@ def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
         say(f"no map of facts: {no_map}")
     paths = result.write(out)
     paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnails_of(data))
-    _table(result)
+    n = result.counts["rows"]
+    if result.findings:
+        _show(f"Systematic misalignments in {n:,} captions", result.findings)
+    else:
+        screen().print(f"[bold]Nothing systematic was found[/bold] in {n:,} rows: {result.why_none}.")
+    if result.asked:
+        _show("Pairs that were asked for", result.asked)
     say("wrote " + ", ".join(str(p) for p in paths.values()))
 
 
-def _table(result: AuditResult) -> None:
-    console = screen()
-    if not result.findings:
-        console.print(
-            f"[bold]Nothing systematic was found[/bold] in {result.counts['rows']:,} rows: {result.why_none}."
-        )
-    else:
-        console.print(_findings(f"Systematic misalignments in {result.counts['rows']:,} captions", result.findings))
-    if result.asked:
-        console.print(_findings("Pairs that were asked for", result.asked))
-
-
-def _findings(title: str, findings: Sequence[Finding]) -> Table:
-    from rich.table import Table
-
-    table = Table(title=title)
-    for name in (
-        "captions wrongly say",
-        "when the image shows",
-        "error rate with / without",
-        "times as often",
-        "V",
-        "p",
-    ):
-        table.add_column(name, justify="left" if name.startswith(("captions", "when")) else "right")
+def _show(title: str, findings: Sequence[Finding]) -> None:
+    rows = []
     for f in findings:
         times = f"{f.risk_ratio:.1f} ({f.risk_ratio_low:.1f}-{f.risk_ratio_high:.1f})"
-        table.add_row(
-            f.textual_error,
-            f.visual_feature,
-            f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
-            times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown",
-            f"{f.cramers_v:.2f}",
-            f"{f.p_value_corrected:.1e}",
+        rows.append(
+            (
+                f.textual_error,
+                f.visual_feature,
+                f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
+                times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown",
+                f"{f.cramers_v:.2f}",
+                f"{f.p_value_corrected:.1e}",
+            )
         )
-    return table
+    names = ("captions wrongly say", "when the image shows")
+    show_table(title, names, ("error rate with / without", "times as often", "V", "p"), rows)

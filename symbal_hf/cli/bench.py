@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,7 +23,7 @@ from symbal_hf.cli.options import (
     store_of,
     with_options,
 )
-from symbal_hf.cli.screen import progress, say
+from symbal_hf.cli.screen import progress, say, screen
 from symbal_hf.core.options import (
     Asking,
     Chance,
@@ -235,11 +234,9 @@ def stats(
 
 
 def _print_table(folder: Path) -> None:
-    from rich.console import Console
-
     from benchmark_builder.writing.stats import statistics, table
 
-    Console(width=None if sys.stdout.isatty() else 120).print(table(statistics(folder)))
+    screen().print(table(statistics(folder)))
 
 
 @bench.command(cls=Panels)

@@ -17,7 +17,7 @@ from symbal_hf.cli.options import (
     warn_left_out,
     with_options,
 )
-from symbal_hf.cli.screen import progress, say
+from symbal_hf.cli.screen import progress, say, show_table
 from symbal_hf.core.options import Asking, Chance, Parts, Placing, Reading, given, refuse_idle
 
 if TYPE_CHECKING:
@@ -165,17 +165,9 @@ def _sources(source: str, limit: int | None) -> list[tuple[AuditData, int]]:
 
 
 def _show(found: Estimate, title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title)
-    for name in ("part", "model", "calls at most", "tokens in", "tokens out"):
-        table.add_column(name, justify="left" if name in ("part", "model") else "right")
-    for one in found.asked:
-        table.add_row(one.part, one.model, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}")
-    for part, encoder, n in found.embedded:
-        table.add_row(part, encoder, f"{n:,} embedded", "", "")
-    Console(width=140).print(table)
+    rows = [(o.part, o.model, f"{o.calls:,}", f"{o.tokens_in:,}", f"{o.tokens_out:,}") for o in found.asked]
+    rows += [(part, encoder, f"{n:,} embedded", "", "") for part, encoder, n in found.embedded]
+    show_table(title, ("part", "model"), ("calls at most", "tokens in", "tokens out"), rows, width=140)
 
 
 def serve_command(

@@ -21,8 +21,8 @@ from symbal_hf.bench.leaderboard.checks import (
     within,
 )
 from symbal_hf.bench.leaderboard.strict_json import loads, read_bytes
-from symbal_hf.bench.leaderboard.submission import build_submission, dumps, headline, identity, opened, score
-from symbal_hf.bench.settings import Bench
+from symbal_hf.bench.leaderboard.submission import build_submission, dumps, headline, identity, score
+from symbal_hf.bench.settings import Bench, open_bench
 from symbal_hf.core.errors import BadData
 from symbal_hf.huggingface.publish import check_repo, sending
 
@@ -87,7 +87,7 @@ def validate(
     """
     from symbal_hf.matching.judge import Remembering
 
-    bench = opened(bench)
+    bench = open_bench(bench)
     try:
         found = loads(read_bytes(path_or_bytes))
     except BadData as error:
@@ -194,7 +194,7 @@ def submit(
         raise BadData(
             "the Hub lists results by the benchmark's repo there; give its benchmark_id, such as lab/symbalbench."
         )
-    bench = opened(bench)
+    bench = open_bench(bench)
     once = Remembering(load_judge(judge, store=store))
     made = build_submission(
         results, bench=bench, name=repo if name is None else name, judge=once, url=url, benchmark_id=benchmark_id

@@ -48,11 +48,6 @@ def task_of(setting: Setting) -> str:
     return f"{setting.base}_{setting.variant}"
 
 
-def opened(bench: Bench | str | Path) -> Bench:
-    """The benchmark itself, or what is in a folder or on the Hub."""
-    return bench if isinstance(bench, Bench) else open_bench(bench)
-
-
 def identity(judge: NameJudge) -> dict[str, str]:
     """What tells one judge from another, as it may be told: scores of different ones cannot be compared."""
     return {"name": public(judge.name), "revision": judge.revision, "prompt_hash": judge.prompt_hash}
@@ -150,7 +145,7 @@ def build_submission(
     from symbal_hf.matching.load import load_judge
 
     _check_names(name, url)
-    folder, bench = Path(results_folder), opened(bench)
+    folder, bench = Path(results_folder), open_bench(bench)
     manifest = read_run(folder, bench)
     lines, failed = read_lines(folder), read_lines(folder, failed=True)
     asked = sorted(manifest["benchmark"]["settings"])
