@@ -12,10 +12,7 @@ from symbal_hf.followup.detectors import Detector, FunctionDetector, ObjectsDete
 from symbal_hf.followup.open_vocabulary import load_open_vocabulary
 from symbal_hf.language.phrases import Vocabulary
 
-OWLV2 = {
-    "owlv2": "google/owlv2-large-patch14-ensemble",
-    "owlv2-base": "google/owlv2-base-patch16-ensemble",
-}
+OWLV2 = {"owlv2": "google/owlv2-large-patch14-ensemble", "owlv2-base": "google/owlv2-base-patch16-ensemble"}
 NAMES = ("auto", "objects", *OWLV2)
 
 

@@ -123,13 +123,18 @@ class OpenVocabulary:
         images = images_of(data, self.name)
         wanted = np.ones((len(data), len(names)), bool) if where is None else where
         keys = keys_of(images, "image", self.fingerprint)
-        batches = self._batches(keys, names, wanted)
-        if batches:
+        if batches := self._batches(keys, names, wanted):
             done: Iterable[Any] = decoded(images, [list(rows) for rows, _ in batches], self.eyes)
             asked = iter(batches)
             for rows, pixels, bad in progress(done, "detections", len(batches)):
-                _, columns = next(asked)
-                self._keep(keys, rows, self.look(pixels, [names[c] for c in columns]), bad)
+                found = self.look(pixels, [names[c] for c in next(asked)[1]])
+                values: dict[bytes, bytes] = {}
+                for row, boxes in zip(rows, found, strict=True):
+                    image = keys.of[row]
+                    assert image is not None  # what has no key is in no batch
+                    values |= {self._key(image, n): np.ascontiguousarray(b).tobytes() for n, b in boxes.items()}
+                reasons = {unreadable(k): reason.encode() for row, reason in bad.items() if (k := keys.of[row])}
+                self.store.put(values | reasons, kind="detection")
         return self._collect(keys, names, wanted, set(boxes_of))
 
     def look(self, pixels: Sequence[Mapping[str, torch.Tensor]], names: Sequence[str]) -> list[dict[str, NDArray[Any]]]:
@@ -212,17 +217,6 @@ class OpenVocabulary:
         parts = [rows[i : i + size] for i in range(0, len(rows), size)]
         return [(tuple(part), tuple(sorted({c for row in part for c in left[row]}))) for part in parts]
 
-    def _keep(
-        self, keys: Keys, rows: Sequence[int], found: Sequence[Mapping[str, NDArray[Any]]], bad: Mapping[int, str]
-    ) -> None:
-        values: dict[bytes, bytes] = {}
-        for row, boxes in zip(rows, found, strict=True):
-            image = keys.of[row]
-            assert image is not None  # what has no key is in no batch
-            values |= {self._key(image, name): np.ascontiguousarray(b).tobytes() for name, b in boxes.items()}
-        values |= {unreadable(k): reason.encode() for row, reason in bad.items() if (k := keys.of[row]) is not None}
-        self.store.put(values, kind="detection")
-
     def _collect(self, keys: Keys, names: Sequence[str], wanted: NDArray[np.bool_], boxes_of: set[int]) -> Seen:
         scores = np.full(wanted.shape, np.nan, np.float32)
         bad, boxes = dict(keys.bad), dict[int, tuple[Box, ...]]()
@@ -276,15 +270,10 @@ def load_open_vocabulary(
     batch_size: int | None = None,
     store: Store | None = None,
 ) -> OpenVocabulary:
-    """A detector by its checkpoint; the weights wait until they are needed.
+    """A detector by its checkpoint, "FOLDER" or "ORGANISATION/NAME[@REVISION]"; the weights wait until they are needed.
 
-    Args:
-        model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
-        placing: where it runs.
-        prompt: how a name is put to it, with {} in its place; by default "a photo of a {}" for OWL, else the name.
-            OWL reads 16 tokens of it.
-        batch_size: images looked at together, 8 by default; halved by itself where they do not fit.
-        store: where detections are kept; by default the user's.
+    `prompt` is how a name is put to it, with {} in its place: by default "a photo of a {}" for OWL, which reads 16
+    tokens of it, else the name. `batch_size`, 8 by default, is halved by itself where images do not fit.
 
     Raises:
         MissingModel: the files are neither on this machine nor reachable.

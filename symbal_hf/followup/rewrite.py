@@ -84,10 +84,10 @@ def rewritten(
 
     Args:
         data: the audited rows.
-        wrong: what is wrong in each row, by its number.
-        captions: of these rows.
+        wrong: what is wrong in each row, by its number; `captions` are of these rows.
+        captions: as the audit read them.
         named: t -> how captions name it.
-        parts: of the audit, and the chat model `spec`; every good answer is stored, so that a second run asks nothing.
+        parts: of the audit, with the chat model `spec`; every good answer is stored, so that a second run asks nothing.
         spec: the chat model.
         vocabulary: classes of the audit with synonyms, if it had any.
         seed: of the model's draw, where it makes one.
@@ -165,16 +165,10 @@ def check_rewrites(
     *,
     vocabulary: Mapping[str, Sequence[str]] | None,
 ) -> dict[int, str | bool]:
-    """For each row True where its new sentences hold, a reason where they do not, False where nobody can tell.
+    """For each row asked about True where its new sentences hold, a reason where not, False where nobody can tell.
 
     With objects a new sentence may name nothing that is absent; with any other scorer it may fit its image no worse
     than the worst of the sentences that are gone. A caption without new sentences holds.
-
-    Args:
-        asked: number of a row -> its new and its lost sentences.
-        data: the audited rows.
-        parts: of the audit.
-        vocabulary: its classes with synonyms, if it had any.
     """
     out: dict[int, str | bool] = {number: True for number, (new, _) in asked.items() if not new}
     assert data.numbers is not None

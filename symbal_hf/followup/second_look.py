@@ -98,8 +98,6 @@ def look_again(
         data: the rows, as `symbal_hf.load_data` takes or gives them; by default they are read again.
         source: where they lie now.
         vocabulary: classes with synonyms; by default the audit's.
-        store: where embeddings are kept.
-        progress: wraps long loops.
         changed: options of `symbal_hf.load_data` in the place of the audit's.
 
     Raises:
@@ -152,13 +150,7 @@ def judge_references(
 ) -> References:
     """Which references to t are erroneous, by the scorer of `looking`, which is settled.
 
-    Args:
-        look: the rows.
-        looking: its `scorer`, and `chat`.
-        asking: and `placing`: of a chat model.
-        seen: (N, K) for scorer "detector": 1 where t is seen, 0 where not, NaN where that is not known.
-        store: where a chat model's answers are kept.
-        progress: wraps long loops.
+    For the scorer "detector" `seen` (N, K) is 1 where t is seen, 0 where not, NaN where that is not known.
 
     Raises:
         BadData: no such scorer, or one that needs what the rows do not have.
@@ -209,14 +201,10 @@ def _scored(look: Look, parts: Parts) -> References:
 
 
 def facts_naming(finding: Finding, concepts: Concepts) -> NDArray[np.bool_]:
-    """(F,) The fact names t.
+    """(F,) The fact names t; `concepts` of the captions are as the audit found them.
 
     An audit may call t by a fuller name than the one that it counted ("tennis racket" for "racket"). So of t and of the
     finding's candidates whose words are among t's, that name counts by which all affected sentences name t.
-
-    Args:
-        finding: of an audit of these captions.
-        concepts: of their facts, found as the audit found them (`symbal_hf.auditing.evidence.concepts_of`).
     """
     words = set(finding.textual_error.split())
     shorter = [name for name in finding.textual_error_candidates if set(name.split()) < words]
