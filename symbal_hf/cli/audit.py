@@ -14,7 +14,6 @@ from symbal_hf.cli.options import (
     VocabularyOption,
     like,
     warn_left_out,
-    with_options,
 )
 from symbal_hf.cli.screen import progress, say, screen, show_table
 from symbal_hf.core.options import Asking, Chance, Gates, Parts, Placing, Processes, Reading, Summing, given
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
 
 
-@with_options
 def audit(
     source: SourceArgument,
     *,

@@ -10,10 +10,10 @@ import typer
 
 from symbal_hf.cli.options import (
     BenchmarkArgument,
+    Commands,
     CreatePrOption,
     KOption,
     Only,
-    Panels,
     PresetOption,
     PrivateOption,
     RepoOption,
@@ -21,7 +21,6 @@ from symbal_hf.cli.options import (
     StoreOption,
     VocabularyOption,
     store_of,
-    with_options,
 )
 from symbal_hf.cli.screen import progress, say, screen
 from symbal_hf.core.options import (
@@ -44,9 +43,7 @@ if TYPE_CHECKING:
     from benchmark_builder.writing.build import Built
     from symbal_hf.bench.run import Told
 
-bench = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Make datasets with known systematic errors, one or hundreds."
-)
+bench = Commands("Make datasets with known systematic errors, one or hundreds.")
 
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a built benchmark.")]
 
@@ -82,8 +79,7 @@ CustomColumns = Only(
 )
 
 
-@bench.command(cls=Panels)
-@with_options
+@bench.command()
 def plant(
     source: Annotated[Path, typer.Argument(help="A table with captions and objects columns.")],
     *,
@@ -114,8 +110,7 @@ def plant(
     )
 
 
-@bench.command(cls=Panels)
-@with_options
+@bench.command()
 def build(
     *,
     base: Annotated[
@@ -216,7 +211,7 @@ def _pairs(
     return pairs_for(base, how, statistics=counts, min_images=min_images, seed=seed)
 
 
-@bench.command(cls=Panels)
+@bench.command()
 def stats(
     folder: FolderArgument,
     out: Annotated[Path | None, typer.Option(help="Where to; by default the benchmark's own statistics/.")] = None,
@@ -239,7 +234,7 @@ def _print_table(folder: Path) -> None:
     screen().print(table(statistics(folder)))
 
 
-@bench.command(cls=Panels)
+@bench.command()
 def publish(
     folder: FolderArgument,
     repo: RepoOption,
@@ -255,8 +250,7 @@ def publish(
     say(f"published {folder}: {url}")
 
 
-@bench.command(cls=Panels)
-@with_options
+@bench.command()
 def run(
     benchmark: BenchmarkArgument,
     *,
@@ -325,8 +319,7 @@ def _show_run(became: Told, out: Path) -> None:
         say(f"{became.new_pairs / became.pairs:.1%} of {became.pairs:,} (image, sentence) pairs were new")
 
 
-@bench.command(cls=Panels)
-@with_options
+@bench.command()
 def report(
     results: Annotated[list[Path], typer.Argument(help="Folders that `symbal bench run` wrote, one a run.")],
     *,

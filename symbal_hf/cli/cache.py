@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from symbal_hf.cli.options import StoreOption
+from symbal_hf.cli.options import Commands, StoreOption
 from symbal_hf.cli.screen import say
 
-cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See and prune the store of results.")
+cache = Commands("See and prune the store of results.")
 
 DAY = 86400.0
 MB = 1_000_000

@@ -15,7 +15,6 @@ from symbal_hf.cli.options import (
     SourceArgument,
     like,
     warn_left_out,
-    with_options,
 )
 from symbal_hf.cli.screen import progress, say, show_table
 from symbal_hf.core.options import Asking, Chance, Parts, Placing, Reading, given, refuse_idle
@@ -32,7 +31,6 @@ PresetParts = Only(
 )
 
 
-@with_options
 def caption(
     images: Annotated[
         str,
@@ -96,7 +94,6 @@ def _announce(rows: ImageRows, model: str, question: str, max_tokens: int) -> No
         say(f"{known.name}: {size}, licence {known.licence}")
 
 
-@with_options
 def estimate(
     source: SourceArgument,
     *,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from symbal_hf.cli.options import AuditArgument, Only, VocabularyOption, like, with_options
+from symbal_hf.cli.options import AuditArgument, Only, VocabularyOption, like
 from symbal_hf.cli.screen import progress, say, say_by, show_table
 from symbal_hf.core.options import Asking, Chance, Moved, Parts, Placing, Reading, given
 from symbal_hf.followup.options import Looking
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from symbal_hf.results.validation import Validated
 
 
-@with_options
 def validate(
     folder: AuditArgument,
     *,
@@ -116,7 +115,6 @@ def _show_comparison(found: Comparison) -> None:
             say(f"{one.textual_error} with {one.visual_feature} was not measured: {one.reason}")
 
 
-@with_options
 def repair(
     audit: AuditArgument,
     *,
@@ -160,7 +158,6 @@ def repair(
     say_by("repair", done=done, counts=done.counts)
 
 
-@with_options
 def report(
     folder: AuditArgument,
     *,

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from symbal_hf.cli.options import BenchmarkOption, CreatePrOption, PrivateOption, RepoOption, like
+from symbal_hf.cli.options import BenchmarkOption, Commands, CreatePrOption, PrivateOption, RepoOption, like
 from symbal_hf.cli.screen import say
 from symbal_hf.core.options import Scoring
 
-leaderboard = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check submissions to the leaderboard.")
+leaderboard = Commands("Check submissions to the leaderboard.")
 JUDGED_AGAIN = "Judges the names again, as `symbal submit` takes it. By default the one it names, if offline."
 
 

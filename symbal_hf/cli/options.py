@@ -31,8 +31,26 @@ class Only:
         self.names, self.panel, self.helps = names, panel, helps
 
 
-def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command whose parameters that are option groups become those groups' options; it is called with the groups."""
+class Commands(typer.Typer):
+    """Commands whose parameters may be option groups."""
+
+    def __init__(self, about: str) -> None:
+        super().__init__(
+            no_args_is_help=True,
+            add_completion=False,
+            rich_markup_mode=None,  # brackets in help texts are brackets
+            pretty_exceptions_enable=False,
+            help=about,
+        )
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, **_: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a function: its parameters that are groups become their options, and it is called with the groups."""
+        return lambda function: super(Commands, self).command(name, cls=Panels)(_with_options(function))
+
+
+def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     hints = get_type_hints(command, include_extras=True)
     groups = {name: chosen for name, hint in hints.items() if (chosen := _group(hint)) is not None}
     options = {name: _parameters(*chosen) for name, chosen in groups.items()}

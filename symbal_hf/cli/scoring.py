@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from symbal_hf.cli.options import (
+    Commands,
     CreatePrOption,
     KOption,
     Only,
-    Panels,
     PrivateOption,
     StoreOption,
     store_of,
-    with_options,
 )
 from symbal_hf.cli.screen import progress, say
 from symbal_hf.core.options import Asking, Chance, Placing, Scoring
@@ -29,10 +28,8 @@ if TYPE_CHECKING:
     from symbal_hf.matching.agreement import Agreement, LabelledPair
     from symbal_hf.matching.protocol import State
 
-judge = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Ask judges of names, and see how far two of them agree."
-)
-metric = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Acc@K of SymbalBench: compute it, publish it.")
+judge = Commands("Ask judges of names, and see how far two of them agree.")
+metric = Commands("Acc@K of SymbalBench: compute it, publish it.")
 
 SPECS = "exact, lite, hf:MODEL[@revision] or openai:URL#MODEL"
 LABELS = "labels"
@@ -42,8 +39,7 @@ JudgeAsking = Only(prompts="Folder whose same_thing.jinja replaces the packaged 
 JudgePlacing = Only("device", "dtype")
 
 
-@judge.command("ask", cls=Panels)
-@with_options
+@judge.command("ask")
 def ask_judge(
     spec: Annotated[str, typer.Argument(metavar="JUDGE", help=f"{SPECS}.")],
     answer: Annotated[str, typer.Argument(help="The predicted name.")],
@@ -58,8 +54,7 @@ def ask_judge(
     say(state)
 
 
-@judge.command("agreement", cls=Panels)
-@with_options
+@judge.command("agreement")
 def agreement_of_judges(
     one: Annotated[str, typer.Argument(help=f"{SPECS}; or labels, what the file of pairs says.")],
     other: Annotated[str, typer.Argument(help="The same.")],
@@ -228,8 +223,7 @@ def _write(
     out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-@metric.command(cls=Panels)
-@with_options
+@metric.command()
 def compute(
     predictions: Annotated[
         str, typer.Argument(help="Table with ranked lists textual_error and visual_feature, one row a setting.")
@@ -258,7 +252,7 @@ def compute(
         say(f"wrote {out}")
 
 
-@metric.command(cls=Panels)
+@metric.command()
 def publish(
     repo: Annotated[str, typer.Option(help="NAMESPACE/symbal_acc_at_k, made where there is none.")],
     create_pr: CreatePrOption = False,
