@@ -56,10 +56,8 @@ def acc_at_k(
         predictions: one mapping a setting: "textual_error" and "visual_feature" are lists of names, best first.
         references: one mapping a setting, in the same order: the true "textual_error" and "visual_feature", and any of
             the strata; rows of the benchmark's settings table are taken as they are.
-        judge: decides whether an (answer, truth) pair names the same thing: anything that
-            `symbal_hf.matching.load.load_judge`
-            takes, such as "exact", "lite" or a function from pairs to True, False or None (cannot tell). Each
-            different pair is put to it once, and no name behind the largest k.
+        judge: decides whether an (answer, truth) pair names the same thing, as `symbal_hf.matching.load.load_judge`
+            takes it. Each different pair is put to it once, and no name behind the largest k.
         k: one or several whole numbers of at least 1.
         strata: keys of the references to tell results apart by. A row may have several labels for one, and then
             counts in each. Numbers are named: a strength to two decimals, a feature size (mean share of the image that
@@ -104,12 +102,13 @@ def acc_at_k(
         [[[_found(names[:one], truth, value) for names, truth in parts] for one in ks] for parts in lists]
     )
     outcomes = np.concatenate([outcomes.min(axis=2, keepdims=True), outcomes], axis=2)  # (settings, ks, both | t | v)
+    groups = {key: _groups(key, [truth[key] for truth in truths]) for key in strata}
     return {
         **_shares(outcomes, ks, resamples, seed),
         "by": {
-            key: {label: _shares(outcomes[rows], ks, resamples, seed) for label, rows in groups.items()}
-            for key in strata
-            if (groups := _groups(key, [truth[key] for truth in truths]))
+            key: {label: _shares(outcomes[rows], ks, resamples, seed) for label, rows in of.items()}
+            for key, of in groups.items()
+            if of
         },
         "judge": {"name": asked.name, "revision": asked.revision, "prompt_hash": asked.prompt_hash},
         "judgements": len(pairs),
@@ -133,18 +132,9 @@ def _verdicts(judge: NameJudge, pairs: Sequence[tuple[str, str]]) -> dict[tuple[
 def checked(
     predictions: Any, references: Any, *, strata: Sequence[str] = STRATA, first: int = 0
 ) -> tuple[list[dict[str, list[str]]], list[dict[str, Any]]]:
-    """The rows with nothing in them but what is scored: names, truth, and a list of labels for each stratum.
+    """The rows with nothing in them but what is scored: names, truth, and for each stratum a list of labels.
 
-    What comes out goes in again unchanged.
-
-    Args:
-        predictions: as for `acc_at_k`.
-        references: as for `acc_at_k`.
-        strata: keys to keep; [] where a row does not say.
-        first: number of the first row in error messages.
-
-    Raises:
-        BadData: as for `acc_at_k`; the sentence names the row.
+    What comes out goes in again unchanged. An error, as for `acc_at_k`, names the row, counted from `first`.
     """
     given, truths = _rows("predictions", predictions), _rows("references", references)
     if len(given) != len(truths):
@@ -247,8 +237,7 @@ def _groups(key: str, labels: Sequence[Sequence[str]]) -> dict[str, list[int]]:
     for row, names in enumerate(labels):
         for name in names or (UNKNOWN,):
             found.setdefault(name, []).append(row)
-    sizes = [name for name, _ in SIZES] if key == "feature_size" else []
-    rank = {name: place for place, name in enumerate(sizes)}
+    rank = {name: place for place, (name, _) in enumerate(SIZES)} if key == "feature_size" else {}
     return {name: found[name] for name in sorted(found, key=lambda n: (n == UNKNOWN, rank.get(n, len(rank)), n))}
 
 

@@ -30,11 +30,6 @@ class Published:
     acc5: float | None  # the same at 5
     source: str  # where it is printed
 
-    @property
-    def parts(self) -> str:
-        """Encoder, scorer and summarizer, as far as they are named."""
-        return ", ".join(part for part in (self.encoder, self.scorer, self.summarizer) if part)
-
 
 @cache
 def published() -> tuple[Published, ...]:

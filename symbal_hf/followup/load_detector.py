@@ -9,7 +9,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Placing
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, FunctionDetector, ObjectsDetector
-from symbal_hf.followup.open_vocabulary import load_open_vocabulary
+from symbal_hf.followup.open_vocabulary import OpenVocabulary
 from symbal_hf.language.phrases import Vocabulary
 
 OWLV2 = {"owlv2": "google/owlv2-large-patch14-ensemble", "owlv2-base": "google/owlv2-base-patch16-ensemble"}
@@ -51,4 +51,4 @@ def load_detector(
     kind, _, model = spec.partition(":")
     if spec not in OWLV2 and (kind != "hf" or not model):
         raise BadData(f"no detector {spec!r}; available: {', '.join(NAMES)}, hf:MODEL[@revision].")
-    return load_open_vocabulary(OWLV2.get(spec, model), placing, batch_size=batch_size, store=store)
+    return OpenVocabulary(OWLV2.get(spec, model), placing, batch_size=batch_size, store=store)

@@ -69,21 +69,42 @@ class OpenVocabulary:
 
     def __init__(
         self,
-        source: Source,
-        config: Any,
-        place: Place,
+        model: str,
+        placing: Placing = Placing(),
         *,
         prompt: str | None = None,
         batch_size: int | None = None,
         store: Store | None = None,
     ) -> None:
-        """`prompt` is how a name is put to the model, with {} in its place."""
-        self.source, self.config, self.place, self.store = source, config, place, store or Store()
-        self.eyes = Eyes(source, place)
-        self.owl = config.model_type in OWLS
+        """A checkpoint, "FOLDER" or "ORGANISATION/NAME[@REVISION]"; its weights wait until they are needed.
+
+        `prompt` is how a name is put to it, with {} in its place: by default "a photo of a {}" for OWL, which reads 16
+        tokens of it, else the name. `batch_size`, 8 by default, is halved by itself where images do not fit.
+
+        Raises:
+            MissingModel: the files are neither on this machine nor reachable.
+            BadData: a model that detects nothing by name, or a prompt without {}.
+        """
+        from transformers import AutoConfig
+
+        if prompt is not None and "{}" not in prompt:
+            raise BadData(f"prompt={prompt!r} has no place for a name; put {{}} into it.")
+        self.place, self.source = choose_place(**values_of(placing)), find("hf", model, "config.json")
+        self.name, self.store, self.eyes = self.source.name, store or Store(), Eyes(self.source, self.place)
+        try:
+            with loading(self.source):
+                self.config = AutoConfig.from_pretrained(**_where(self.source))
+        except ValueError as error:
+            raise BadData(f"{self.name} names no architecture that transformers knows; a newer version may.") from error
+        kind = self.config.model_type
+        if kind not in KINDS:
+            raise BadData(
+                f"{self.name} is a model of type {kind!r}, which detects nothing by its name; use one of type "
+                f"{', '.join(KINDS)}."
+            )
+        self.owl = kind in OWLS
         self.prompt = prompt or (PROMPT if self.owl else "{}")
-        self.name = source.name
-        self.threshold = THRESHOLDS.get(config.model_type, 0.25)
+        self.threshold = THRESHOLDS.get(kind, 0.25)
         # Other kinds pad images of different shapes to one, which changes what is seen.
         self.images = Batches((batch_size or AT_ONCE) if self.owl else 1, self.name)
 
@@ -260,39 +281,3 @@ def _where(source: Source) -> dict[str, Any]:
     # Code that comes with a model is never run; left unsaid, transformers would ask on the terminal.
     revision = source.revision or "main"
     return {"pretrained_model_name_or_path": source.model, "revision": revision, "trust_remote_code": False}
-
-
-def load_open_vocabulary(
-    model: str,
-    placing: Placing = Placing(),
-    *,
-    prompt: str | None = None,
-    batch_size: int | None = None,
-    store: Store | None = None,
-) -> OpenVocabulary:
-    """A detector by its checkpoint, "FOLDER" or "ORGANISATION/NAME[@REVISION]"; the weights wait until they are needed.
-
-    `prompt` is how a name is put to it, with {} in its place: by default "a photo of a {}" for OWL, which reads 16
-    tokens of it, else the name. `batch_size`, 8 by default, is halved by itself where images do not fit.
-
-    Raises:
-        MissingModel: the files are neither on this machine nor reachable.
-        BadData: a model that detects nothing by name, or a prompt without {}.
-    """
-    from transformers import AutoConfig
-
-    if prompt is not None and "{}" not in prompt:
-        raise BadData(f"prompt={prompt!r} has no place for a name; put {{}} into it.")
-    place = choose_place(**values_of(placing))
-    source = find("hf", model, "config.json")
-    try:
-        with loading(source):
-            config = AutoConfig.from_pretrained(**_where(source))
-    except ValueError as error:
-        raise BadData(f"{source.name} names no architecture that transformers knows; a newer version may.") from error
-    if config.model_type not in KINDS:
-        raise BadData(
-            f"{source.name} is a model of type {config.model_type!r}, which detects nothing by its name; use one of "
-            f"type {', '.join(KINDS)}."
-        )
-    return OpenVocabulary(source, config, place, prompt=prompt, batch_size=batch_size, store=store)
