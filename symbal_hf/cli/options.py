@@ -103,7 +103,7 @@ def _parameters(group: type[Any], only: Only) -> list[inspect.Parameter]:
             continue
         shown = field.metadata["shown"]
         kind = (shown | None if field.default is None else shown) if shown is not None else hints[field.name]
-        flags = (f"--{field.name.replace('_', '-')}",) if kind is bool else ()
+        flags = (f"--{field.name.replace('_', '-')}",) if kind is bool and not field.default else ()
         about = only.helps.get(field.name, field.metadata["help"])
         annotation = Annotated[kind, typer.Option(*flags, help=about, rich_help_panel=panel)]  # type: ignore[valid-type]
         parameters.append(

@@ -24,7 +24,7 @@ def say_by(template: str, **values: Any) -> None:
     jinja = Environment(
         loader=PackageLoader("symbal_hf", "cli"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    jinja.filters |= {"n": "{:,}".format, "repr": repr}
+    jinja.filters |= {"n": "{:,}".format, "repr": repr, "zip": zip}
     say(jinja.get_template(f"{template}.txt.jinja").render(values).rstrip())
 
 

@@ -22,8 +22,10 @@ from symbal_hf.bench.leaderboard.checks import (
 )
 from symbal_hf.bench.leaderboard.strict_json import loads, read_bytes
 from symbal_hf.bench.leaderboard.submission import build_submission, dumps, headline, identity, score
+from symbal_hf.bench.options import Submitting
 from symbal_hf.bench.settings import Bench, open_bench
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import take
 from symbal_hf.huggingface.publish import check_repo, sending
 
 if TYPE_CHECKING:
@@ -75,9 +77,6 @@ def validate(
             submission names them; others are not, and their scores remain unverified.
         store: where a judge's answers are kept; the user's own by default.
         resamples: of the intervals' bootstrap.
-
-    Returns:
-        What was found; `ok` where the submission is taken.
 
     Raises:
         FileNotFoundError: no such file.
@@ -151,14 +150,10 @@ def submit(
     repo: str,
     *,
     bench: Bench | str | Path,
-    name: str | None = None,
     judge: str | NameJudge | ChatModel | Verdicts = "lite",
-    url: str | None = None,
-    benchmark_id: str | None = None,
-    dry_run: bool = False,
-    create_pr: bool = True,
     token: str | None = None,
     store: Store | None = None,
+    **options: Any,
 ) -> Submitted:
     """Propose the results of a run to the model repo of the system that was run, where the Hub shows them.
 
@@ -166,14 +161,10 @@ def submit(
         results: folder of a finished `symbal bench run`.
         repo: namespace/name of the model repo that holds the composition.
         bench: the benchmark that was run: opened, or its folder or Hub id.
-        name: of the system; the repo's by default.
         judge: decides which names are right.
-        url: where to read about the system.
-        benchmark_id: namespace/name of the benchmark on the Hub, where `bench` is a folder.
-        dry_run: make the files, ask the Hub nothing and send nothing.
-        create_pr: open a pull request, which needs no right to write; else commit.
         token: of a Hub account; the signed-in one by default.
         store: where the judge's answers are kept; the user's own by default.
+        options: of `symbal_hf.bench.options.Submitting`: name, url, benchmark_id, dry_run, create_pr.
 
     Returns:
         The files: the submission, and one `.eval_results/symbalbench-<variant>.yaml` for each variant, with Acc@1 of
@@ -186,28 +177,26 @@ def submit(
     from symbal_hf.matching.load import load_judge
 
     check_repo(repo)
-    if dry_run and not create_pr:
-        raise BadData("create_pr=False changes nothing: with dry_run nothing is sent; leave it out.")
+    (told,) = take(options, Submitting, by="submit")
+    benchmark_id = told.benchmark_id
     if benchmark_id is None and isinstance(bench, str) and not Path(bench).is_dir():
         benchmark_id = bench
-    if benchmark_id is None and not dry_run:
+    if benchmark_id is None and not told.dry_run:
         raise BadData(
             "the Hub lists results by the benchmark's repo there; give its benchmark_id, such as lab/symbalbench."
         )
     bench = open_bench(bench)
     once = Remembering(load_judge(judge, store=store))
-    made = build_submission(
-        results, bench=bench, name=repo if name is None else name, judge=once, url=url, benchmark_id=benchmark_id
-    )
+    name = repo if told.name is None else told.name
+    made = build_submission(results, bench=bench, name=name, judge=once, url=told.url, benchmark_id=benchmark_id)
     data = dumps(made)
     report = validate(data, bench=bench, judge=once)
     if not report.ok:
         raise BadData(report.errors[0])
     path = f"symbalbench/{bench.revision}-{sha256(data).hexdigest()[:8]}.json"
     files = {path: data, **_eval_results(report, bench, results=Path(results), repo=repo, path=path)}
-    if dry_run:
-        return Submitted(files, report, None)
-    return Submitted(files, report, _send(files, repo, made, create_pr=create_pr, token=token))
+    sent = None if told.dry_run else _send(files, repo, made, create_pr=told.create_pr, token=token)
+    return Submitted(files, report, sent)
 
 
 def _first(sentences: Iterator[str]) -> tuple[str, ...]:

@@ -125,15 +125,6 @@ def build_submission(
     Equal results give an equal submission. Passwords in addresses and the folders of this machine are left out; names
     lose invisible characters and what is behind 200 letters, and how many did is counted.
 
-    Args:
-        results_folder: of a finished run over all settings of each of its tasks.
-        bench: the benchmark that was run: opened, or its folder or Hub id.
-        name: of the system, at most 100 characters.
-        judge: decides which names are right: anything that `symbal_hf.matching.load.load_judge` takes.
-        url: where to read about the system.
-        benchmark_id: of the benchmark on the Hub.
-        store: where the judge's answers are kept; the user's own by default.
-
     Returns:
         A mapping that follows `submission.schema.json`. Its scores are those of `acc_at_k`, over each variant and each
         task; a setting that failed in the run counts as wrong, and among `counts["errors"]`.
