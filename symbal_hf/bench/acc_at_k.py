@@ -6,16 +6,15 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
-
-if TYPE_CHECKING:
-    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
-    from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.matching.load import load_judge
+from symbal_hf.matching.protocol import NameJudge, State, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 
 NAMES = ("textual_error", "visual_feature")
 STRATA = ("domain", "strength", "sampling", "feature_size", "variant")
@@ -80,8 +79,6 @@ def acc_at_k(
         BadData: nothing to score, lists of different lengths, a row of another shape, a bad option, no such
             judge, or one that does not answer pair by pair.
     """
-    from symbal_hf.matching.load import load_judge
-
     ks = _ks(k)
     for option, number in (("resamples", resamples), ("seed", seed)):
         if not _whole(number) or number < 0:

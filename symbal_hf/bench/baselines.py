@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,9 @@ from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_p
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.language.concepts import Concepts, same_thing
+from symbal_hf.models.parts import Parts
 from symbal_hf.models.summarizers import name_facts, name_images
 from symbal_hf.stats.keyness import log_odds
-
-if TYPE_CHECKING:
-    from symbal_hf.models.parts import Parts
 
 Names = tuple[list[str], list[str]]  # for t and for v, best first
 FLAG = 0.5  # a fact aligned worse than this is called misaligned (appendix D: each is valid or not)

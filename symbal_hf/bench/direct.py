@@ -7,17 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from symbal_hf.bench.baselines import Names
 from symbal_hf.core.errors import BadData, ChatFailed
 from symbal_hf.data.table import AuditData
+from symbal_hf.models.chat.local import LocalModel
 from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.models.composition import Composition
+from symbal_hf.models.parts import Parts
 from symbal_hf.models.scorers import image_texts
-
-if TYPE_CHECKING:
-    from symbal_hf.bench.baselines import Names
-    from symbal_hf.models.composition import Composition
-    from symbal_hf.models.parts import Parts
 
 CONTEXT_TOKENS = 16_384  # the smallest window that the packaged presets are served with
 # For a server's model, whose tokenizer is elsewhere. English has four to five bytes a token and Chinese about three a
@@ -127,7 +125,6 @@ def limits_of(model: ChatModel, context_tokens: int) -> Limits:
     """
     if context_tokens < 2 * LEAST_ANSWER:
         raise BadData(f"context_tokens={context_tokens} is too few; give at least {2 * LEAST_ANSWER}.")
-    from symbal_hf.models.chat.local import LocalModel
 
     if not isinstance(model, LocalModel):
         return Limits(context_tokens, lambda text: -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN))

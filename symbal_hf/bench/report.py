@@ -8,20 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from symbal_hf.bench.acc_at_k import NAMES, acc_at_k
-from symbal_hf.bench.figures import VARIANTS
+from symbal_hf.bench.figures import TITLES, VARIANTS, bars, draw
 from symbal_hf.bench.published import Stage, best, published, published_domain
 from symbal_hf.bench.results import CALLS, read_lines, read_manifest, read_run
 from symbal_hf.bench.settings import Bench, Setting, open_bench
+from symbal_hf.bench.tables import TABLES, csv_text, markdown, tables
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 from symbal_hf.core.options import Scoring, take
+from symbal_hf.core.store import Store
+from symbal_hf.matching.judge import Remembering
+from symbal_hf.matching.load import load_judge
 from symbal_hf.models.encoders.embedding import Progress, quiet
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
 
 Missing = Literal["wrong", "left_out"]
 WITHIN = ("strength", "sampling", "feature_size")  # strata of a domain and a variant
@@ -72,9 +73,6 @@ def report(
         BadData: no folder, one given twice, another benchmark than the runs', a line of another form, or a bad option.
         FileNotFoundError: a folder holds no run.
     """
-    from symbal_hf.matching.judge import Remembering
-    from symbal_hf.matching.load import load_judge
-
     (scoring,) = take(options, Scoring, by="report")
     if missing not in get_args(Missing):
         raise BadData(f"missing={missing!r}; choose among {', '.join(get_args(Missing))}.")
@@ -123,9 +121,6 @@ def write(scores: Mapping[str, Any], out: Path) -> dict[str, Path]:
     Returns:
         The files, by name.
     """
-    from symbal_hf.bench.figures import TITLES, bars, draw
-    from symbal_hf.bench.tables import TABLES, csv_text, markdown, tables
-
     contents: dict[str, str | bytes | None] = {"scores.json": json.dumps(scores, ensure_ascii=False, indent=2) + "\n"}
     filled = tables(scores)
     contents.update({f"{name}.csv": csv_text(filled[name].rows) if name in filled else None for name in TABLES})

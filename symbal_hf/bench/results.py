@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from symbal_hf.bench.settings import Bench
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
-
-if TYPE_CHECKING:
-    from symbal_hf.bench.settings import Bench
 
 MANIFEST = "run.json"
 CALLS = ("asked", "cached", "failed", "unparsed")  # questions to models, as a line counts them

@@ -17,6 +17,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import refuse_idle
 from symbal_hf.data.benchmarks import find_benchmark
 from symbal_hf.data.table import AuditData, Images
+from symbal_hf.huggingface.publish import reason
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -136,8 +137,6 @@ def open_bench(path: Bench | str | Path | None = None, *, revision: str | None =
 
 def _download(repo: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
-
-    from symbal_hf.huggingface.publish import reason
 
     try:
         return Path(snapshot_download(repo, repo_type="dataset", revision=revision))

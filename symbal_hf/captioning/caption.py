@@ -27,7 +27,7 @@ from symbal_hf.core.store import Store
 from symbal_hf.data.images_only import ImageRows, load_images
 from symbal_hf.models.captioner import ASKED, Upright, captioner_spec, captions_of
 from symbal_hf.models.chat.prompting import Prompts
-from symbal_hf.models.chat.protocol import Answer
+from symbal_hf.models.chat.protocol import Answer, ChatModel
 from symbal_hf.models.composition import Composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, load_chat, named
@@ -35,8 +35,6 @@ from symbal_hf.results.findings import Skipped
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-    from symbal_hf.models.chat.protocol import ChatModel
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 from symbal_hf.data.origin import about, provenance_of
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import Images
+from symbal_hf.data.table import Images
 
 KINDS = (".jsonl", ".parquet")
 # What two runs must share for the second to complete the file of the first; limit and sample may differ.

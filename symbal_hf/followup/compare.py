@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,11 @@ from symbal_hf.followup.remeasure import Remeasured, measure_again
 from symbal_hf.matching.judge import Remembering
 from symbal_hf.matching.load import load_judge
 from symbal_hf.matching.protocol import NameJudge, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.comparison import Change, Compared, Comparison, Difference, Side
 from symbal_hf.results.findings import AuditResult, Finding, load_result
 from symbal_hf.stats.contingency import corrected, difference_interval, fisher_two_sided, mcnemar, paired_interval
-
-if TYPE_CHECKING:
-    from symbal_hf.models.chat.protocol import ChatModel
 
 ALPHA = 0.05
 IN_BOTH = 0.9  # share of the rows that must be on both sides: those that one lacks may have been dropped for the error

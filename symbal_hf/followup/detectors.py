@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from symbal_hf.auditing.judges.objects import ObjectJudge
 from symbal_hf.auditing.judges.protocol import judge_all
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
+from symbal_hf.data.table import AuditData
+from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.validation import Box
-
-if TYPE_CHECKING:
-    from PIL import Image
-
-    from symbal_hf.data.table import AuditData
-    from symbal_hf.language.phrases import Vocabulary
 
 IMAGES = 16  # that a function of the caller's gets at once
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pandas import DataFrame
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
@@ -18,6 +17,7 @@ from symbal_hf.data.columns import IDS
 from symbal_hf.data.opening import open_table
 from symbal_hf.data.table import AuditData
 from symbal_hf.followup.options import refuse_existing
+from symbal_hf.matching.agreement import agreement
 from symbal_hf.results.validation import HumanAgreement
 
 LABEL = "erroneous"
@@ -91,8 +91,6 @@ def agreement_with(
     labels: Labels, error: str, ids: Sequence[str], erroneous: NDArray[np.floating], *, seed: int = 0
 ) -> HumanAgreement | None:
     """How far `erroneous` (N,) of 1, 0 and NaN (undecided) agrees with the labels of `error`; None without labels."""
-    from symbal_hf.matching.agreement import agreement
-
     pairs = [
         (labels.of[error, row_id], None if np.isnan(one) else bool(one))
         for row_id, one in zip(ids, erroneous.tolist(), strict=True)
@@ -128,7 +126,8 @@ def write_template(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     Raises:
         BadData: the file exists.
     """
-    path = Path(path)
+    from pandas import DataFrame
+
     refuse_existing(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, DataFrame(lines, columns=list(TEMPLATE)).to_csv(index=False, lineterminator="\r\n"))

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Placing, values_of
 from symbal_hf.core.store import Store, key
+from symbal_hf.data.table import AuditData
 from symbal_hf.followup.detectors import Seen, images_of
 from symbal_hf.models.encoders.base import Batches, Place, Source, choose_place, find, fingerprint, loading
 from symbal_hf.models.encoders.decoding import decoded
@@ -23,9 +25,6 @@ from symbal_hf.results.validation import Box
 
 if TYPE_CHECKING:
     import torch
-    from PIL import Image
-
-    from symbal_hf.data.table import AuditData
 
 KINDS = ("owlv2", "owlvit", "grounding-dino", "mm-grounding-dino")
 OWLS = KINDS[:2]  # each query is scored by itself, so that many share one look at the image

@@ -17,6 +17,7 @@ from symbal_hf.language.facts import split_facts
 from symbal_hf.matching.protocol import NameJudge
 from symbal_hf.models.composition import audited_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.models.parts import Parts
 from symbal_hf.results.findings import AuditResult, Finding
 
 
@@ -48,8 +49,6 @@ def measure_again(
         ChatFailed: a chat model of the composition does not answer.
         MissingModel: weights that are neither installed nor reachable.
     """
-    from symbal_hf.models.parts import Parts
-
     made = result.provenance
     words = audited_vocabulary(result)
     if words is None and made.get("classes"):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import (
@@ -32,13 +32,11 @@ from symbal_hf.data.table import AuditData
 from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.followup.repair_plan import Plan, Rewrite
 from symbal_hf.followup.rerun import audit_command
+from symbal_hf.models.chat.protocol import ChatModel
 from symbal_hf.models.composition import audited_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, Finding, load_result
 from symbal_hf.results.repaired import OutputFormat, Policy, Repaired, RowError
-
-if TYPE_CHECKING:
-    from symbal_hf.models.chat.protocol import ChatModel
 
 DIFF, SUMMARY = "diff.jsonl", "repair.json"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,8 @@ from symbal_hf.models.chat.protocol import Answer
 from symbal_hf.models.composition import FACT_SCORERS, split_part
 from symbal_hf.models.parts import Parts
 from symbal_hf.models.scorers import score_facts
+from symbal_hf.results.findings import Finding
 from symbal_hf.results.repaired import RowError
-
-if TYPE_CHECKING:
-    from symbal_hf.results.findings import Finding
 
 NEW_TOKENS = 1024
 LONGER = 1.2  # a caption without a thing is hardly longer than one with it

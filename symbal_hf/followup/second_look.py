@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,12 @@ from symbal_hf.language.concepts import Concepts
 from symbal_hf.language.denials import asserted
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, noun_phrases
+from symbal_hf.models.composition import CHATS, Composition
 from symbal_hf.models.encoders.embedding import Progress, embed_texts, quiet
 from symbal_hf.models.encoders.lite import MiniLM
+from symbal_hf.models.parts import Parts, named, parts_with
+from symbal_hf.models.scorers import score_facts
 from symbal_hf.results.findings import AuditResult, Finding
-
-if TYPE_CHECKING:
-    from symbal_hf.models.parts import Parts
 
 SCORERS = ("auto", "objects", "detector", "audit")  # besides chat models and functions
 TRUE = 0.5  # a sentence that a scorer gives less is false
@@ -165,8 +165,6 @@ def judge_references(
     if scorer in ("objects", "detector"):
         assert seen is not None
         return References(scorer, np.where(look.named, 1 - seen.astype(np.float64), 0.0), {})
-    from symbal_hf.models.composition import CHATS, Composition
-    from symbal_hf.models.parts import named, parts_with
 
     if isinstance(scorer, str):
         kind = scorer.partition(":")[0]
@@ -182,8 +180,6 @@ def judge_references(
 
 def _scored(look: Look, parts: Parts) -> References:
     """What the first scorer of `parts` says of each sentence that names some t."""
-    from symbal_hf.models.scorers import score_facts
-
     asked = np.flatnonzero(np.any(look.naming, axis=0))
     score = np.full(len(look.facts), np.nan, np.float32)
     score[asked] = score_facts(parts, "scorer_1", look.data, look.facts, asked)

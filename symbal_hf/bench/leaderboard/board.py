@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.bench.leaderboard.checks import (
     StatedJudge,
@@ -26,12 +26,12 @@ from symbal_hf.bench.options import Submitting
 from symbal_hf.bench.settings import Bench, open_bench
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import take
+from symbal_hf.core.store import Store
 from symbal_hf.huggingface.publish import check_repo, sending
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
-    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
-    from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.matching.judge import Remembering
+from symbal_hf.matching.load import load_judge
+from symbal_hf.matching.protocol import NameJudge, State, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 
 OFFLINE = ("exact", "lite")
 MOST_SENTENCES = 20
@@ -84,8 +84,6 @@ def validate(
         MissingModel: the model of the judge is not installed, or jsonschema is not.
         ChatFailed: the chat model that was given as judge answers nothing.
     """
-    from symbal_hf.matching.judge import Remembering
-
     bench = open_bench(bench)
     try:
         found = loads(read_bytes(path_or_bytes))
@@ -122,8 +120,6 @@ def validate(
 
 def _judge_for(told: Mapping[str, str], judge: Any, store: Store | None) -> tuple[NameJudge | None, list[str]]:
     """Who judges the names of a submission again, or nobody, and why."""
-    from symbal_hf.matching.load import load_judge
-
     if judge is not None:
         return load_judge(judge, store=store), []
     if told["name"] not in OFFLINE:
@@ -173,9 +169,6 @@ def submit(
     Raises:
         BadData: results that are not whole, a repo or benchmark without a name, or the Hub does not take it.
     """
-    from symbal_hf.matching.judge import Remembering
-    from symbal_hf.matching.load import load_judge
-
     check_repo(repo)
     (told,) = take(options, Submitting, by="submit")
     benchmark_id = told.benchmark_id

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.bench.acc_at_k import NAMES
 from symbal_hf.bench.leaderboard.strict_json import child, shown
 from symbal_hf.bench.leaderboard.submission import covered, judge_counts, public, schema, task_of
 from symbal_hf.bench.settings import Bench
 from symbal_hf.core.errors import MissingModel
-
-if TYPE_CHECKING:
-    from symbal_hf.matching.protocol import State
+from symbal_hf.matching.protocol import State
 
 Pairs = dict[tuple[str, str], "State"]
 

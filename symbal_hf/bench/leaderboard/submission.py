@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.bench.acc_at_k import NAMES, acc_at_k
 from symbal_hf.bench.leaderboard.strict_json import MOST_MARKS, invisible, shown
 from symbal_hf.bench.results import CALLS, read_lines, read_run
 from symbal_hf.bench.settings import Bench, Setting, open_bench
 from symbal_hf.core.errors import BadData
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
-    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
-    from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.core.store import Store
+from symbal_hf.matching.judge import Remembering
+from symbal_hf.matching.load import load_judge
+from symbal_hf.matching.protocol import NameJudge, State, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 
 VERSION = 1
 KS = (1, 5)
@@ -132,9 +132,6 @@ def build_submission(
     Raises:
         BadData: an unfinished run, one of another benchmark, or a name or address that cannot be shown.
     """
-    from symbal_hf.matching.judge import Remembering
-    from symbal_hf.matching.load import load_judge
-
     _check_names(name, url)
     folder, bench = Path(results_folder), open_bench(bench)
     manifest = read_run(folder, bench)
