@@ -80,8 +80,7 @@ class Direct:
     def values(self, data: AuditData, limits: Limits) -> dict[str, object]:
         """What the prompt is filled with: rows drawn one after the other while they fit.
 
-        Raises:
-            BadData: not even one does.
+        Raises `BadData`: not even one does.
         """
         prompts, most = self.parts.prompts, limits.tokens - answer_tokens(limits.tokens) - TEMPLATE_TOKENS
         chosen: list[str] = []
@@ -120,8 +119,7 @@ class Limits:
 def limits_of(model: ChatModel, context_tokens: int) -> Limits:
     """By its own tokenizer and window for a model of this process, else by three UTF-8 bytes a token.
 
-    Raises:
-        BadData: a number of tokens that leaves nothing to ask.
+    Raises `BadData`: a number of tokens that leaves nothing to ask.
     """
     if context_tokens < 2 * LEAST_ANSWER:
         raise BadData(f"context_tokens={context_tokens} is too few; give at least {2 * LEAST_ANSWER}.")
@@ -151,8 +149,7 @@ def answer_tokens(context_tokens: int) -> int:
 def chat_for_direct(composition: Composition) -> str:
     """The chat model of a composition that is asked: the one for all parts, else the one that names t.
 
-    Raises:
-        BadData: it has none.
+    Raises `BadData`: it has none.
     """
     spec = composition.chat or next(
         (s for part in ("summarizer_1", "summarizer_2", "scorer_1") if (s := composition.chat_of(part))), None

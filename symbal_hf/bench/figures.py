@@ -62,11 +62,7 @@ class Bar:
 
 
 def check_matplotlib() -> None:
-    """Nothing where the figures can be drawn.
-
-    Raises:
-        BadData: matplotlib is not installed.
-    """
+    """Nothing where the figures can be drawn; raises `BadData`: matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

@@ -36,8 +36,7 @@ class Results:
     def start(self, manifest: Mapping[str, Any]) -> None:
         """Make the folder ready for this process.
 
-        Raises:
-            BadData: the folder holds another run, whose numbers would be mixed with these.
+        Raises `BadData`: the folder holds another run, whose numbers would be mixed with these.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / MANIFEST

@@ -87,9 +87,6 @@ def caption(
             `symbal_hf.core.options`, as far as captions of images depend on them (image_column, image_root, limit,
             sample, on_bad_row, source_format, allow_download; a folder of `prompts` has a describe_image.jinja).
 
-    Returns:
-        Where the captions are, how many, and which rows have none.
-
     Raises:
         BadData: no images, a bad row (policy "error"), a prompt for a captioner that takes none, a folder of prompts
             that holds none of ours, or an `out` that holds something else.
@@ -132,11 +129,8 @@ def caption(
     parts = Parts(
         Composition(captioner=spec, chat=spec), store or Store(), prompts=asked, objects={spec: chat}, progress=progress
     )
-    decoding = {
-        "max_tokens": captioning.max_tokens,
-        "temperature": captioning.temperature,
-        "seed": chance.seed,
-    }
+    decoding = {"max_tokens": captioning.max_tokens, "temperature": captioning.temperature, "seed": chance.seed}
+    libraries = ("symbal-hf", *(("transformers", "torch") if chat.name.startswith("hf:") else ()))
     wordless, out = getattr(chat, "wordless", False), Path(out)
     provenance = {
         "model": chat.name,
@@ -148,7 +142,7 @@ def caption(
         "source": rows.read or rows.source,
         "limit": reading.limit,
         "sample": reading.sample,
-        "versions": _versions(chat.name),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in libraries}},
     }
     replaces = check_out(out, provenance, rows.ids)
     names: list[str | None] = [None] * len(rows)
@@ -197,12 +191,15 @@ def _outcome(
             raise BadData(
                 f"none of the {len(images)} images of {images.source} can be read; the first: {shown.bad[0]}."
             )
-        reason = next(answer.error for row, answer in enumerate(answers) if row not in shown.bad)
+        first = next(answer.error for row, answer in enumerate(answers) if row not in shown.bad)
         raise ChatFailed(
-            f"{chat.name} captions none of the {len(images)} images of {images.source}; the first: {reason}"
+            f"{chat.name} captions none of the {len(images)} images of {images.source}; the first: {first}"
         )
     skipped = [{"row_id": row.row_id, "reason": row.reason} for row in images.skipped]
-    skipped += [{"row_id": images.ids[row], "reason": _reason(answers[row], shown.bad.get(row))} for row in lacking]
+    for row in lacking:
+        said = (answers[row].error or "no answer came").rstrip(".")
+        reason = f"unreadable image: {shown.bad[row]}" if row in shown.bad else said
+        skipped.append({"row_id": images.ids[row], "reason": reason})
     counts = parts.ledger.counts.values()
     return {
         "rows": len(images) + len(images.skipped),
@@ -217,8 +214,7 @@ def _outcome(
 def asked_prompts(chat: ChatModel, prompt: str | None, prompts: str | Path | None) -> Prompts:
     """The prompts with the one that captions are asked by.
 
-    Raises:
-        BadData: a prompt for a captioner that takes none, two prompts, or a folder without this one.
+    Raises `BadData`: a prompt for a captioner that takes none, two prompts, or a folder without this one.
     """
     if prompt is not None and prompts is not None:
         raise BadData("two prompts were given; give prompt or prompts, not both.")
@@ -244,12 +240,3 @@ def _check_readable(shown: Upright, images: ImageRows) -> None:
                 f"row {images.ids[row]} of {images.source}: unreadable image: {error}; mend it or pass "
                 "on_bad_row='warn'."
             ) from error
-
-
-def _reason(answer: Answer, unread: str | None) -> str:
-    return (answer.error or "no answer came").rstrip(".") if unread is None else f"unreadable image: {unread}"
-
-
-def _versions(model: str) -> dict[str, str]:
-    libraries = ("symbal-hf", *(("transformers", "torch") if model.startswith("hf:") else ()))
-    return {"python": platform.python_version(), **{name: version(name) for name in libraries}}

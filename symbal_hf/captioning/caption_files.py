@@ -56,8 +56,7 @@ def _name(file: Path | str | None, root: Path) -> str | None:
 def check_out(out: Path, provenance: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
     """The digest of the file that is already there, if any, which rows `ids` of a run like this may replace.
 
-    Raises:
-        BadData: a name of another kind, or a file that holds anything else.
+    Raises `BadData`: a name of another kind, or a file that holds anything else.
     """
     if out.suffix.lower() not in KINDS:
         raise BadData(f"out={str(out)!r}; captions are written to a {' or '.join(KINDS)} file.")
@@ -96,13 +95,13 @@ def write_captions(
     provenance: dict[str, Any],
     replaces: Sequence[str] = (),
 ) -> None:
-    """Write `out` whole, and beside it how it was made.
+    """Write `out` whole, a .jsonl or .parquet file, and beside it how it was made.
 
     Args:
-        out: a .jsonl or .parquet file.
+        out: the file.
         rows: id, image (a name), caption and whatever else is known of each.
         images: of which a .parquet file holds those that have a caption.
-        which: for each row of `rows` its row in `images`.
+        which: for each of `rows` its row in `images`.
         provenance: must have `SAME`, and "image_root" where the names in a .jsonl file are relative to another folder.
         replaces: digest of the file that is there.
     """

@@ -121,11 +121,7 @@ def like(group: type[Group], name: str, about: str | None = None) -> Any:
 
 
 def store_of(path: Path | None, *judges: str) -> Store | None:
-    """The store of a judge's answers; None is the user's own.
-
-    Raises:
-        BadData: a file for judges that keep nothing.
-    """
+    """The store of a judge's answers; None is the user's own; raises `BadData`: a file for judges that keep nothing."""
     from symbal_hf.core.store import Store
 
     if "exact" in judges and set(judges) <= {"exact", "labels"}:

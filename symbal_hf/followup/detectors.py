@@ -78,11 +78,7 @@ class ObjectsDetector:
         return self.vocabulary.class_of(name) is not None
 
     def detect(self, data: AuditData, names: Sequence[str], **how: Any) -> Seen:
-        """See `Detector.detect`.
-
-        Raises:
-            BadData: the source has no objects.
-        """
+        """See `Detector.detect`; raises `BadData`: the source has no objects."""
         if data.objects is None:
             raise BadData(
                 f"{data.source} has no column of objects; add one with --join or --objects-column, or name another "
@@ -119,11 +115,7 @@ class FunctionDetector:
         progress: Progress = quiet,
         **how: Any,
     ) -> Seen:
-        """See `Detector.detect`.
-
-        Raises:
-            BadData: the source has no images, or the function gives something else.
-        """
+        """See `Detector.detect`; raises `BadData`: the source has no images, or the function gives something else."""
         images = images_of(data, self.name)
         scores, bad = np.full((len(data), len(names)), np.nan, np.float32), dict[int, str]()
         rows = np.arange(len(data)) if where is None else np.flatnonzero(where.any(1))
@@ -155,11 +147,7 @@ class FunctionDetector:
 
 
 def images_of(data: AuditData, name: str) -> Any:
-    """The images that a detector looks at.
-
-    Raises:
-        BadData: the source has none.
-    """
+    """The images that a detector looks at; raises `BadData`: the source has none."""
     if data.images is None:
         raise BadData(
             f"detector {name} looks at images, and {data.source} has none; name their column with --image-column, or "

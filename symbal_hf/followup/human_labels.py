@@ -123,8 +123,7 @@ def rows_to_label(
 def write_template(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Write a CSV with the columns of `TEMPLATE`, to be labelled; an existing file is never overwritten.
 
-    Raises:
-        BadData: the file exists.
+    Raises `BadData`: the file exists.
     """
     from pandas import DataFrame
 

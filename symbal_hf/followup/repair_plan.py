@@ -59,8 +59,7 @@ class Plan:
     def edit(self, number: int, texts: Sequence[str]) -> Edit:
         """What becomes of row `number`, whose caption stands in these texts; asked once for each row of `wrong`.
 
-        Raises:
-            BadData: the row says something else than when it was audited.
+        Raises `BadData`: the row says something else than when it was audited.
         """
         errors, before = self.wrong[number], self.captions[number]
         if not texts:

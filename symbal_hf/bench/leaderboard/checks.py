@@ -21,11 +21,7 @@ def named(judge: Mapping[str, str]) -> str:
 
 
 def against_schema(found: Any) -> Iterator[str]:
-    """Where its form is not that of `submission.schema.json`.
-
-    Raises:
-        MissingModel: jsonschema is not installed.
-    """
+    """Where its form is not that of `submission.schema.json`; raises `MissingModel`: jsonschema is not installed."""
     try:
         from jsonschema import Draft202012Validator
     except ImportError as missing:
