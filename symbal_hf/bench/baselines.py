@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_pair, other_names
+from symbal_hf.auditing.association import error_share, judge_rows, make_pair, other_names
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.language.concepts import Concepts, same_thing
@@ -28,12 +28,6 @@ def no_grouping(evidence: Evidence, parts: Parts, *, k: int = 5, seed: int = 0) 
     The two stages of the paper without their clusters: facts are flagged one by one, and the summarizers of the
     composition name them and their images; where they are "phrases", or say nothing, phrases are counted and names made
     plain exactly as `symbal_hf.auditing.two_stages` and `symbal_hf.auditing.verdict` do.
-
-    Args:
-        evidence: rows, concepts, beliefs and the alignment of each fact.
-        parts: the models, their prompts and the number of members that are looked at.
-        k: at most this many names of each.
-        seed: of the members that are summarized.
     """
     facts, flagged = evidence.concepts.facts, np.flatnonzero(evidence.alignment < FLAG)
     if not len(flagged):
@@ -51,34 +45,25 @@ def no_grouping(evidence: Evidence, parts: Parts, *, k: int = 5, seed: int = 0) 
 
 
 def _counted_names(evidence: Evidence, flagged: NDArray[np.int64], *, k: int) -> Names:
-    """Names for these facts and their images by phrase statistics."""
-    concepts, judged = evidence.concepts, np.flatnonzero(~np.isnan(evidence.alignment))
+    """Names for these facts and their images by phrase statistics: what they name, and what their images show, more."""
+    concepts, beliefs, judged = evidence.concepts, evidence.beliefs, np.flatnonzero(~np.isnan(evidence.alignment))
     inside = np.asarray(concepts.by_fact[flagged].sum(0)).ravel()
     if not inside.any():
         return [], []
     everywhere = np.asarray(concepts.by_fact[judged].sum(0)).ravel()
     order = np.argsort(-log_odds(inside, len(flagged), everywhere, len(judged)), kind="stable")
     errors = [int(c) for c in order if inside[c]][:k]
-    pair = _pair(evidence, errors, np.unique(concepts.facts.row[flagged]))
-    if pair is None:
-        return _different(concepts, errors, k=k), []
-    said = conclude(evidence, [pair]).prediction(k)
-    return said["textual_error"], said["visual_feature"]
-
-
-def _pair(evidence: Evidence, errors: list[int], group: NDArray[np.int64]) -> Pair | None:
-    """The first of `errors` with the features that the rows `group` show more than others; None where none is left."""
-    concepts, beliefs = evidence.concepts, evidence.beliefs
-    t = errors[0]
+    t, group = errors[0], np.unique(concepts.facts.row[flagged])
     share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
     rows = judge_rows(concepts, beliefs, share)
     score = log_odds(rows.shown[group].sum(0), len(group), rows.shown.sum(0), len(rows.shown))
     order = np.argsort(-score, kind="stable")
     order = order[~other_names(concepts, t)[order]]
     if not len(order):
-        return None
+        return _different(concepts, errors, k=k), []
     pair = make_pair(concepts, beliefs, share, rows, order, scores=np.zeros(len(order)), tried=len(order))
-    return replace(pair, also_errors=tuple(errors[1:]))
+    said = conclude(evidence, [replace(pair, also_errors=tuple(errors[1:]))]).prediction(k)
+    return said["textual_error"], said["visual_feature"]
 
 
 def _names_part_of(one: str, other: str) -> bool:

@@ -76,8 +76,6 @@ def make_method(
             or one of the floors "most-frequent", "chair" and "embedding-difference" (`symbal_hf.bench.baselines`).
         preset: with `scorer`, `summarizer` and the parts among `options` as for `symbal_hf.audit`; their models are
             loaded once for all settings.
-        store: where vectors and answers are kept.
-        progress: wraps long loops.
         context_tokens: of "direct": how much the chat model reads and writes at once; by default 16,384.
         options: parts, thresholds, seed, prompts, concurrency, members, device, dtype and device_map, as for
             `symbal_hf.audit`.

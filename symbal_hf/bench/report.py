@@ -59,10 +59,8 @@ def report(
         k: how many names count, each at least 1; the paper has 1 and 5.
         out: folder for report.md, scores.json, tables (CSV) and figures (PNG and CSV); None writes nothing.
         missing: what a setting that a run lists and did not finish counts as: "wrong", or "left_out" of the shares.
-        store: where a judge's vectors and answers are kept.
-        progress: wraps long loops.
         options: judge, resamples and seed, as `symbal_hf.core.options.Scoring` has them; a judge may be whatever
-            `symbal_hf.matching.load.load_judge` takes.
+            `symbal_hf.matching.load.load_judge` takes, whose answers `store` keeps.
 
     Returns:
         The content of scores.json. "runs" have "groups": the settings of one variant and one domain (or "all" domains,

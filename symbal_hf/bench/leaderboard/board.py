@@ -74,9 +74,7 @@ def validate(
         path_or_bytes: the file, or what is in it.
         bench: the benchmark: opened, or its folder or Hub id.
         judge: judges the names again; scores are then by it. Without one, "exact" and "lite" are asked where the
-            submission names them; others are not, and their scores remain unverified.
-        store: where a judge's answers are kept; the user's own by default.
-        resamples: of the intervals' bootstrap.
+            submission names them; others are not, and their scores remain unverified. `store` keeps its answers.
 
     Raises:
         FileNotFoundError: no such file.
@@ -157,9 +155,8 @@ def submit(
         results: folder of a finished `symbal bench run`.
         repo: namespace/name of the model repo that holds the composition.
         bench: the benchmark that was run: opened, or its folder or Hub id.
-        judge: decides which names are right.
+        judge: decides which names are right; `store` keeps its answers.
         token: of a Hub account; the signed-in one by default.
-        store: where the judge's answers are kept; the user's own by default.
         options: of `symbal_hf.bench.options.Submitting`: name, url, benchmark_id, dry_run, create_pr.
 
     Returns:

@@ -81,11 +81,7 @@ def score(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """`acc_at_k` of each variant and of each task: {"variants": {variant: ..}, "tasks": {task: ..}}.
 
-    Args:
-        bench: the benchmark.
-        predictions: by the name of the setting: "textual_error" and "visual_feature" as lists of names.
-        judge: decides what is right; a `Remembering` one is asked each pair once.
-        resamples: of the bootstrap; 0 leaves intervals out.
+    `predictions` are by the name of the setting; a `Remembering` judge is asked each pair once.
     """
     out: dict[str, dict[str, dict[str, Any]]] = {"variants": {}, "tasks": {}}
     mine = [setting for setting in bench.settings if setting.name in predictions]
