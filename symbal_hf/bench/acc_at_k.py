@@ -95,9 +95,11 @@ def acc_at_k(
     asked = load_judge(judge)
     states = _verdicts(asked, pairs)
     value = {pair: _VALUES[state] for pair, state in states.items()}
-    outcomes = np.array(
-        [[[_found(names[:one], truth, value) for names, truth in parts] for one in ks] for parts in lists]
-    )
+
+    def found(names: Sequence[str], truth: str) -> float:
+        return max((value[name, truth] for name in names if name), default=WRONG)
+
+    outcomes = np.array([[[found(names[:one], truth) for names, truth in parts] for one in ks] for parts in lists])
     outcomes = np.concatenate([outcomes.min(axis=2, keepdims=True), outcomes], axis=2)  # (settings, ks, both | t | v)
     groups = {key: _groups(key, [truth[key] for truth in truths]) for key in strata}
     return {
@@ -236,10 +238,6 @@ def _groups(key: str, labels: Sequence[Sequence[str]]) -> dict[str, list[int]]:
             found.setdefault(name, []).append(row)
     rank = {name: place for place, (name, _) in enumerate(SIZES)} if key == "feature_size" else {}
     return {name: found[name] for name in sorted(found, key=lambda n: (n == UNKNOWN, rank.get(n, len(rank)), n))}
-
-
-def _found(names: Sequence[str], truth: str, value: Mapping[tuple[str, str], float]) -> float:
-    return max((value[name, truth] for name in names if name), default=WRONG)
 
 
 def _shares(outcomes: NDArray[np.float64], ks: Sequence[int], resamples: int, seed: int) -> dict[str, Any]:

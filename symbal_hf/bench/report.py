@@ -156,8 +156,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
 def _read(name: str, folder: Path, bench: Bench) -> _Run:
     manifest = read_run(folder, bench)
     listed = set(manifest["benchmark"]["settings"])
-    known = {setting.name: setting for setting in bench.settings}
-    if unknown := sorted(listed - known.keys()):
+    if unknown := sorted(listed - bench.by_name.keys()):
         raise BadData(f"{folder} lists {unknown[0]!r}, which {bench.folder} lacks; build the benchmark anew.")
     lines, failed = read_lines(folder), read_lines(folder, failed=True)
     for setting, line in lines.items():
@@ -170,7 +169,7 @@ def _read(name: str, folder: Path, bench: Bench) -> _Run:
     return _Run(
         name,
         manifest,
-        settings=tuple(known[setting] for setting in sorted(listed)),
+        settings=tuple(bench.by_name[setting] for setting in sorted(listed)),
         lines={setting: line for setting, line in lines.items() if setting in listed},
         failed={setting: " ".join(str(line["error"]).split()) for setting, line in failed.items() if setting in listed},
         unlisted=tuple(sorted((lines.keys() | failed.keys()) - listed)),
@@ -181,10 +180,7 @@ def _rows(run: _Run, settings: Iterable[Setting], missing: Missing) -> list[tupl
     """(prediction, truth) of each setting; nothing was predicted where there is no line."""
     nothing: dict[str, Any] = {part: [] for part in NAMES}
     return [
-        (
-            {part: run.lines.get(setting.name, nothing)[part] for part in NAMES},
-            {**setting.row, "variant": setting.variant},
-        )
+        ({part: run.lines.get(setting.name, nothing)[part] for part in NAMES}, setting.truth)
         for setting in settings
         if missing == "wrong" or setting.name in run.lines
     ]

@@ -39,6 +39,11 @@ class Setting:
     row: Mapping[str, Any]  # its row of the settings table
 
     @property
+    def truth(self) -> dict[str, Any]:
+        """What was planted, as `acc_at_k` takes it."""
+        return {**self.row, "variant": self.variant}
+
+    @property
     def group(self) -> str:
         """Settings of one group differ in their captions alone."""
         return f"{self.base}-{self.variant}"
@@ -51,6 +56,11 @@ class Bench:
     folder: Path  # as `symbal bench build` made it
     settings: tuple[Setting, ...]  # the feasible ones, each variant on its own, in the order of their names
     _images: dict[str, tuple[tuple[str, ...], Images]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def by_name(self) -> dict[str, Setting]:
+        """The settings by their names."""
+        return {setting.name: setting for setting in self.settings}
 
     @cached_property
     def revision(self) -> str:
@@ -122,7 +132,12 @@ def open_bench(path: Bench | str | Path | None = None, *, revision: str | None =
     if folder.is_dir():
         refuse_idle(f"{where} is a folder of this machine", revision=revision)
     else:
-        folder = _download(where, revision)
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(snapshot_download(where, repo_type="dataset", revision=revision))
+        except Exception as error:  # a dozen kinds: no such repo, no network, gated
+            raise BadData(f"{where!r} is no folder here and no dataset that the Hub gives: {reason(error)}.") from error
     settings = []
     files = sorted((folder / "settings").glob("*.parquet"))
     for row in (row for file in files for row in parquet.read_table(file).to_pylist()):
@@ -133,15 +148,6 @@ def open_bench(path: Bench | str | Path | None = None, *, revision: str | None =
     if not settings:
         raise BadData(f"{where} holds no setting that something was planted in; build it with `symbal bench build`.")
     return Bench(folder, tuple(sorted(settings, key=lambda s: (s.group, s.name))))
-
-
-def _download(repo: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(repo, repo_type="dataset", revision=revision))
-    except Exception as error:  # a dozen kinds: no such repo, no network, gated
-        raise BadData(f"{repo!r} is no folder here and no dataset that the Hub gives: {reason(error)}.") from error
 
 
 def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:
@@ -170,7 +176,7 @@ def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:
 
 
 def _holds(setting: Setting, column: str, sign: str, wanted: str) -> bool:
-    values = {**setting.row, "variant": setting.variant, "name": setting.name}
+    values = {**setting.truth, "name": setting.name}
     for alias, columns in COLUMNS.items():
         values[alias] = next((setting.row[name] for name in columns if setting.row.get(name) is not None), None)
     if column not in values:

@@ -43,14 +43,10 @@ def image_names(images: Images, out: Path, source: str) -> tuple[list[str | None
         files.append(file if isinstance(file, str) else file.resolve())
     paths = [file for file in files if isinstance(file, Path)]
     here, root = out.parent.resolve(), images.root
-    if all(path.is_relative_to(here) for path in paths):
-        return [_name(file, here) for file in files], None
-    root = root or Path(os.path.commonpath([path.parent for path in paths]))
-    return [_name(file, root) for file in files], root
-
-
-def _name(file: Path | str | None, root: Path) -> str | None:
-    return file.relative_to(root).as_posix() if isinstance(file, Path) else file
+    inside = all(path.is_relative_to(here) for path in paths)
+    top = here if inside else root or Path(os.path.commonpath([path.parent for path in paths]))
+    names = [file.relative_to(top).as_posix() if isinstance(file, Path) else file for file in files]
+    return names, None if inside else top
 
 
 def check_out(out: Path, provenance: Mapping[str, Any], ids: Sequence[str]) -> list[str]:

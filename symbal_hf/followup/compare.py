@@ -263,7 +263,13 @@ def _compared(
     verdict: Change = "not measured"
     if isinstance(d, Difference):
         assert p is not None
-        verdict = _verdict(d, p, *map(_makes_error, pair, sides))
+        made_a, made_b = map(_makes_error, pair, sides)
+        if p >= ALPHA or d.low <= 0 <= d.high:
+            verdict = "same"
+        elif d.difference < 0:
+            verdict = "less" if made_b else "gone"
+        else:
+            verdict = "more" if made_a else "new"
     a, b = pair
     return Compared(
         *name,
@@ -286,14 +292,6 @@ def _makes_error(entry: _Entry, side: _Audit) -> bool:
     if entry.reported is not None or finding is None:
         return entry.reported is not None
     return finding.p_value < options.get("alpha", ALPHA) and finding.error_rate_with >= options.get("min_rate", 0.05)
-
-
-def _verdict(d: Difference, p: float, made_a: bool, made_b: bool) -> Change:
-    if p >= ALPHA or d.low <= 0 <= d.high:
-        return "same"
-    if d.difference < 0:
-        return "less" if made_b else "gone"
-    return "more" if made_a else "new"
 
 
 def _overall(

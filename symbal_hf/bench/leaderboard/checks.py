@@ -105,12 +105,11 @@ def within(found: Mapping[str, Any], bench: Bench) -> Iterator[str]:
 
 def stated_verdicts(found: Mapping[str, Any], bench: Bench) -> tuple[Pairs, list[str]]:
     """The verdict on each (answer, truth) that a file states, and a sentence for each that cannot be."""
-    of = {setting.name: setting.row for setting in bench.settings}
     said: Pairs = {}
     problems = []
     for place, row in enumerate(found["predictions"]):
         for part in NAMES:
-            truth = of[row["setting"]][part].strip()
+            truth = bench.by_name[row["setting"]].row[part].strip()
             for rank, (name, state) in enumerate(zip(row[part], row["judged"][part], strict=False)):
                 path = f"$.predictions[{place}].judged.{part}[{rank}]"
                 if not name.strip():

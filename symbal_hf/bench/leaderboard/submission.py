@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -55,16 +56,11 @@ def identity(judge: NameJudge) -> dict[str, str]:
 
 def covered(bench: Bench, names: Iterable[str]) -> tuple[list[str], list[str]]:
     """The tasks that some settings are of, and a sentence for each that is unknown, there twice, or not whole."""
-    names = list(names)
-    of = {setting.name: setting for setting in bench.settings}
-    given = set(names)
-    seen: set[str] = set()
-    unknown = sorted(given - of.keys())
+    times, of = Counter(names), bench.by_name
+    given, unknown = set(times), sorted(times.keys() - of.keys())
     problems = [f"the setting {shown(name)} is none of the benchmark's {len(of)}; take it out." for name in unknown]
-    for name in names:
-        if name in seen:
-            problems.append(f"the setting {shown(name)} is there twice; keep one answer to it.")
-        seen.add(name)
+    for name, n in times.items():
+        problems += [f"the setting {shown(name)} is there twice; keep one answer to it."] * (n - 1)
     tasks = sorted({task_of(of[name]) for name in given & of.keys()})
     for task in tasks:
         whole = [setting.name for setting in bench.settings if task_of(setting) == task]
@@ -89,8 +85,7 @@ def score(
         for label in sorted({of(setting) for setting in mine}):
             rows = [setting for setting in mine if of(setting) == label]
             given = [{part: predictions[s.name][part] for part in NAMES} for s in rows]
-            truths = [{**s.row, "variant": s.variant} for s in rows]
-            out[kind][label] = acc_at_k(given, truths, judge=judge, k=KS, resamples=resamples)
+            out[kind][label] = acc_at_k(given, [s.truth for s in rows], judge=judge, k=KS, resamples=resamples)
     return out
 
 
@@ -128,7 +123,12 @@ def build_submission(
     Raises:
         BadData: an unfinished run, one of another benchmark, or a name or address that cannot be shown.
     """
-    _check_names(name, url)
+    if not name.strip() or len(name) > LONGEST_SYSTEM or invisible(name):
+        raise BadData(f"the name {shown(name)} of the system; give 1 to {LONGEST_SYSTEM} visible characters.")
+    if url is not None and (len(url) > LONGEST_URL or not _URL.fullmatch(url) or invisible(url)):
+        raise BadData(
+            f"the address {shown(url)}; give one of at most {LONGEST_URL} characters with http:// or https://."
+        )
     folder, bench = Path(results_folder), open_bench(bench)
     manifest = read_run(folder, bench)
     lines, failed = read_lines(folder), read_lines(folder, failed=True)
@@ -151,7 +151,7 @@ def build_submission(
         predictions[one] = {"setting": one, **kept, "verdict": line.get("verdict"), "error": one not in lines}
     said = Remembering(load_judge(judge, store=store))
     scores = score(bench, predictions, said)
-    of = {setting.name: setting for setting in bench.settings}
+    of = bench.by_name
     for one, row in predictions.items():
         row["judged"] = {part: states_of(row[part], of[one].row[part], said.said) for part in NAMES}
     options = {key: value for key, value in manifest.get("options", {}).items() if value is not None}
@@ -220,12 +220,3 @@ def _portable(options: Mapping[str, Any]) -> dict[str, Any]:
             value = public(f"{rest[1]}./{rest[2]}" if here and rest is not None else value)
         out[key] = value
     return out
-
-
-def _check_names(name: str, url: str | None) -> None:
-    if not name.strip() or len(name) > LONGEST_SYSTEM or invisible(name):
-        raise BadData(f"the name {shown(name)} of the system; give 1 to {LONGEST_SYSTEM} visible characters.")
-    if url is not None and (len(url) > LONGEST_URL or not _URL.fullmatch(url) or invisible(url)):
-        raise BadData(
-            f"the address {shown(url)}; give one of at most {LONGEST_URL} characters with http:// or https://."
-        )
