@@ -14,17 +14,7 @@ from symbal_hf.auditing.verdict import conclude
 from symbal_hf.bench.baselines import FLOORS, Names, no_grouping
 from symbal_hf.bench.direct import CONTEXT_TOKENS, Direct, chat_for_direct
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import (
-    Asking,
-    Chance,
-    Gates,
-    Placing,
-    Summing,
-    given,
-    refuse_idle,
-    take,
-    values_of,
-)
+from symbal_hf.core.options import Asking, Chance, Gates, Placing, Summing, given, refuse_idle, take, values_of
 from symbal_hf.core.options import Parts as PartOptions
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData

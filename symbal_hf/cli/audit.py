@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symbal_hf.cli.options import (
-    MethodOption,
-    PresetOption,
-    SourceArgument,
-    VocabularyOption,
-    like,
-    warn_left_out,
-)
+from symbal_hf.cli.options import MethodOption, PresetOption, SourceArgument, VocabularyOption, like, warn_left_out
 from symbal_hf.cli.screen import progress, say, screen, show_table
 from symbal_hf.core.options import Asking, Chance, Gates, Parts, Placing, Processes, Reading, Summing, given
 

@@ -253,8 +253,7 @@ def run(
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many settings, spread over all.")] = None,
     preset: PresetOption = "lite",
     context_tokens: Annotated[
-        int | None,
-        typer.Option(help="Of direct: tokens of its question and answer together.", show_default="16384"),
+        int | None, typer.Option(help="Of direct: tokens of its question and answer together.", show_default="16384")
     ] = None,
     rank: Annotated[
         int | None, typer.Option(help="Which of the processes this is; told by torchrun and SLURM.")

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from symbal_hf.captioning.options import Captioning
-from symbal_hf.cli.options import (
-    MethodOption,
-    Only,
-    PresetOption,
-    SourceArgument,
-    like,
-    warn_left_out,
-)
+from symbal_hf.cli.options import MethodOption, Only, PresetOption, SourceArgument, like, warn_left_out
 from symbal_hf.cli.screen import progress, say, show_table
 from symbal_hf.core.options import Asking, Chance, Parts, Placing, Reading, given, refuse_idle
 

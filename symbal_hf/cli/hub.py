@@ -75,11 +75,7 @@ def _print(report: object) -> None:
 
 
 @leaderboard.command()
-def publish(
-    repo: RepoOption,
-    create_pr: CreatePrOption = False,
-    private: PrivateOption = False,
-) -> None:
+def publish(repo: RepoOption, create_pr: CreatePrOption = False, private: PrivateOption = False) -> None:
     """Put the leaderboard on the Hub, as a Space; what it reads is told by variables in its settings."""
     from importlib import resources
 

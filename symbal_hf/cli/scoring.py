@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symbal_hf.cli.options import (
-    Commands,
-    CreatePrOption,
-    KOption,
-    Only,
-    PrivateOption,
-    StoreOption,
-    store_of,
-)
+from symbal_hf.cli.options import Commands, CreatePrOption, KOption, Only, PrivateOption, StoreOption, store_of
 from symbal_hf.cli.screen import progress, say, say_by
 from symbal_hf.core.options import Asking, Chance, Placing, Scoring, values_of
 

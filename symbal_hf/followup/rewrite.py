@@ -157,11 +157,7 @@ def _tokens(text: str) -> str:
 
 
 def check_rewrites(
-    asked: Mapping[int, Sentences],
-    data: AuditData,
-    parts: Parts,
-    *,
-    vocabulary: Mapping[str, Sequence[str]] | None,
+    asked: Mapping[int, Sentences], data: AuditData, parts: Parts, *, vocabulary: Mapping[str, Sequence[str]] | None
 ) -> dict[int, str | bool]:
     """For each row asked about True where its new sentences hold, a reason where not, False where nobody can tell.
 
