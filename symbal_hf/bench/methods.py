@@ -13,6 +13,7 @@ from symbal_hf.auditing.two_stages import two_stages
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.bench.baselines import FLOORS, Names, no_grouping
 from symbal_hf.bench.direct import CONTEXT_TOKENS, Direct, chat_for_direct
+from symbal_hf.bench.results import CALLS
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Asking, Chance, Gates, Placing, Summing, given, refuse_idle, take, values_of
 from symbal_hf.core.options import Parts as PartOptions
@@ -141,7 +142,7 @@ def _counted(parts: Parts, answer: Method) -> Method:
         parts.ledger = Ledger()  # models stay, counts are of one setting
         reply = answer(data, group)
         counts = parts.ledger.counts.values()
-        calls = {key: sum(getattr(count, key) for count in counts) for key in ("asked", "cached", "failed", "unparsed")}
+        calls = {key: sum(getattr(count, key) for count in counts) for key in CALLS}
         return replace(reply, calls=calls if counts else {})
 
     return counted

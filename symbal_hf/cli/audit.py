@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -48,7 +48,6 @@ def audit(
     data = load_data(source, **given(reading, chance))
     root = "" if data.images is None or data.images.root is None else f", images under {data.images.root}"
     say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out{root}")
-    how: dict[str, Any] = {"limit": reading.limit, "sample": reading.sample, "on_bad_row": reading.on_bad_row}
     result = run_audit(
         data,
         preset=preset,
@@ -56,8 +55,7 @@ def audit(
         vocabulary=vocabulary,
         pairs=pairs,
         progress=progress,
-        **how,
-        **given(parts, gates, summing, asking, placing, processes, chance),
+        **given(reading, parts, gates, summing, asking, placing, processes, chance),
     )
     if reading.on_bad_row == "warn":
         warn_left_out(result.skipped, "findings.json")

@@ -55,16 +55,9 @@ def caption(
     captioner_spec(model)
     rows = load_images(images, **given(reading, chance))
     _announce(rows, model, captioning.prompt or Prompts(asking.prompts).source(ASKED), captioning.max_tokens)
-    done = run_caption(
-        rows,
-        model=model,
-        out=out,
-        limit=reading.limit,
-        sample=reading.sample,
-        on_bad_row=reading.on_bad_row,
-        progress=progress,
-        **given(captioning, asking, placing, chance),
-    )
+    # Of the options of reading, those that do not tell how rows are read still count.
+    how = given(captioning, reading, asking, placing, chance)
+    done = run_caption(rows, model=model, out=out, progress=progress, **how)
     if reading.on_bad_row == "warn":
         warn_left_out(done.skipped, f"{done.path.name}.meta.json")
     left = f"; {len(done.skipped):,} rows are left out, {done.failed:,} of them by the model" if done.skipped else ""
