@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,7 +20,7 @@ from symbal_hf.core.options import Parts as PartOptions
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.models.chat.asking import Ledger
-from symbal_hf.models.composition import CHATS, Composition, Preset, both_stages, choose_composition
+from symbal_hf.models.composition import Composition, Preset, both_stages, choose_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, named, parts_with
 
@@ -88,7 +88,7 @@ def make_method(
         refuse_idle("phrases are counted over all members of a cluster", **given(summing))
     if method not in ("paper", "no-grouping", "direct"):
         refuse_idle(f"the method {method} draws nothing", **given(chance))
-    if not asks_or_loads(composition):
+    if not composition.asks_or_loads:
         refuse_idle("no part asks a chat model or loads one", **given(asking, placing))
     fields = {"store": store or Store(), "objects": objects, "progress": progress}
     parts = parts_with(composition, summing, asking, placing, **fields)
@@ -115,12 +115,6 @@ def make_method(
         return replace(_named((said["textual_error"], said["visual_feature"])), verdict=result.verdict)
 
     return _counted(parts, answer)
-
-
-def asks_or_loads(composition: Composition) -> bool:
-    """Whether some part of it is a chat model, or an encoder other than the lite ones."""
-    specs = [str(spec).partition(":") for spec in asdict(composition).values() if spec]
-    return any(kind in (*CHATS, "st", "transformers", "open_clip") or model for kind, _, model in specs)
 
 
 def _check(method: MethodName, composition: Composition) -> None:

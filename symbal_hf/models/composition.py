@@ -22,6 +22,7 @@ FACT_SCORERS = (
     "object",
 )  # of sentences; the others judge concepts
 CHATS = ("hf", "openai", "file", "object")
+IN_PROCESS = ("hf", "st", "transformers", "open_clip")  # kinds of models that this process loads, besides lite
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,12 @@ class Composition:
         """The chat model that scorer or summarizer `part` asks, or None where it asks none."""
         kind, model = split_part(getattr(self, part))
         return (model or self.chat) if kind in ("text-only", "vision-language") else None
+
+    @property
+    def asks_or_loads(self) -> bool:
+        """Whether some part of it is a chat model, or an encoder other than the lite ones."""
+        specs = [str(spec).partition(":") for spec in asdict(self).values() if spec]
+        return any(kind in (*CHATS, *IN_PROCESS) or model for kind, _, model in specs)
 
     def with_parts(self, **parts: str | None) -> Composition:
         """The composition with other parts; None leaves a part as it is."""
