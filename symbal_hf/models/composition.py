@@ -22,7 +22,6 @@ FACT_SCORERS = (
     "object",
 )  # of sentences; the others judge concepts
 CHATS = ("hf", "openai", "file", "object")
-IN_PROCESS = ("hf", "st", "transformers", "open_clip")  # kinds of models that this process loads, besides lite
 
 
 @dataclass(frozen=True)
@@ -127,6 +126,9 @@ class Composition:
                 usable = ", ".join(name for name, there in has.items() if there) or "none"
                 raise BadData(f"scorer {kind!r} needs a column that the source lacks; usable here: {usable}.")
         return replace(self, scorer_1=first, scorer_2=second)
+
+
+IN_PROCESS = ("hf", "st", "transformers", "open_clip")  # kinds of models that this process loads, besides lite
 
 
 def both_stages(scorer: Any, summarizer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
