@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -156,11 +155,10 @@ def checked(
 
 
 def _rows(kind: str, rows: Any) -> list[Any]:
+    if hasattr(rows, "itertuples"):  # a table of pandas, which iterates over column names
+        rows = rows.to_dict("records")
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise BadData(f"{kind} are {_shown(rows)}; give a list with one mapping for each setting.")
-    pandas = sys.modules.get("pandas")  # whoever has a table of it has imported it
-    if pandas is not None and isinstance(rows, pandas.DataFrame):  # which iterates over column names
-        return list(rows.to_dict("records"))
     return list(rows)
 
 

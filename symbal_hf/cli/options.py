@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 import typer.core
 
 from symbal_hf.core.options import Group, Method, refuse_idle
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
+from symbal_hf.core.store import Store
 
 
 class Only:
@@ -122,8 +120,6 @@ def like(group: type[Group], name: str, about: str | None = None) -> Any:
 
 def store_of(path: Path | None, *judges: str) -> Store | None:
     """The store of a judge's answers; None is the user's own; raises `BadData`: a file for judges that keep nothing."""
-    from symbal_hf.core.store import Store
-
     if "exact" in judges and set(judges) <= {"exact", "labels"}:
         refuse_idle(f"the judge {judges[0]} keeps nothing", store=path)
     return None if path is None else Store(path)

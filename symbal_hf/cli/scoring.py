@@ -14,10 +14,12 @@ import typer
 
 from symbal_hf.cli.options import Commands, CreatePrOption, KOption, Only, PrivateOption, StoreOption, store_of
 from symbal_hf.cli.screen import progress, say, say_by
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.files import write_whole
 from symbal_hf.core.options import Asking, Chance, Placing, Scoring, values_of
+from symbal_hf.core.store import Store
 
 if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
     from symbal_hf.matching.agreement import Agreement
     from symbal_hf.matching.protocol import State
 
@@ -123,7 +125,6 @@ def _verdicts(
     quietly: bool = False,
 ) -> tuple[list[State], dict[str, str]]:
     """What the judge of this spec says, and what it is."""
-    from symbal_hf.core.store import Store
     from symbal_hf.matching.load import load_judge
     from symbal_hf.models.chat.prompting import Prompts
     from symbal_hf.models.encoders.embedding import quiet
@@ -160,7 +161,6 @@ def compute(
 ) -> None:
     """Score predictions. Rows are paired by config, setting or id; where one file has none, by their order."""
     from symbal_hf.bench.acc_at_k import acc_at_k
-    from symbal_hf.core.files import write_whole
     from symbal_hf.matching.load import load_judge
 
     predicted, truths, how = paired(_table(predictions), _settings(references))
@@ -198,7 +198,6 @@ def paired(predictions: Rows, references: Rows) -> tuple[Rows, Rows, str]:
         BadData: ids that are missing, occur twice, or are in one of the two only.
     """
     from symbal_hf.bench.acc_at_k import IDS, VARIANTS
-    from symbal_hf.core.errors import BadData
 
     references = [row for row in references if str(row.get("feasible")).lower() != "false"]
     has = [[key for key in IDS if any(row.get(key) is not None for row in rows)] for rows in (predictions, references)]
@@ -228,8 +227,6 @@ def paired(predictions: Rows, references: Rows) -> tuple[Rows, Rows, str]:
 
 
 def _by_name(rows: Rows, key: str, kind: str) -> dict[str, Mapping[str, Any]]:
-    from symbal_hf.core.errors import BadData
-
     found: dict[str, Mapping[str, Any]] = {}
     for place, row in enumerate(rows):
         if row.get(key) is None:
