@@ -7,9 +7,7 @@ from typing import Any
 
 from symbal_hf.core.options import Group, given, refuse_idle
 from symbal_hf.data.table import AuditData
-from symbal_hf.models.composition import FACT_SCORERS, Composition, split_part
-
-IN_PROCESS = ("hf", "st", "transformers", "open_clip")  # kinds of models that this process loads, besides lite
+from symbal_hf.models.composition import FACT_SCORERS, IN_PROCESS, Composition, split_part
 
 
 def check_effect(composition: Composition, data: AuditData, method: str, groups: Sequence[Group]) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
-
-if TYPE_CHECKING:
-    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
-    from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.matching.load import load_judge
+from symbal_hf.matching.protocol import NameJudge, State, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 
 NAMES = ("textual_error", "visual_feature")
 STRATA = ("domain", "strength", "sampling", "feature_size", "variant")
@@ -56,10 +54,8 @@ def acc_at_k(
         predictions: one mapping a setting: "textual_error" and "visual_feature" are lists of names, best first.
         references: one mapping a setting, in the same order: the true "textual_error" and "visual_feature", and any of
             the strata; rows of the benchmark's settings table are taken as they are.
-        judge: decides whether an (answer, truth) pair names the same thing: anything that
-            `symbal_hf.matching.load.load_judge`
-            takes, such as "exact", "lite" or a function from pairs to True, False or None (cannot tell). Each
-            different pair is put to it once, and no name behind the largest k.
+        judge: decides whether an (answer, truth) pair names the same thing, as `symbal_hf.matching.load.load_judge`
+            takes it. Each different pair is put to it once, and no name behind the largest k.
         k: one or several whole numbers of at least 1.
         strata: keys of the references to tell results apart by. A row may have several labels for one, and then
             counts in each. Numbers are named: a strength to two decimals, a feature size (mean share of the image that
@@ -82,8 +78,6 @@ def acc_at_k(
         BadData: nothing to score, lists of different lengths, a row of another shape, a bad option, no such
             judge, or one that does not answer pair by pair.
     """
-    from symbal_hf.matching.load import load_judge
-
     ks = _ks(k)
     for option, number in (("resamples", resamples), ("seed", seed)):
         if not _whole(number) or number < 0:
@@ -100,16 +94,19 @@ def acc_at_k(
     asked = load_judge(judge)
     states = _verdicts(asked, pairs)
     value = {pair: _VALUES[state] for pair, state in states.items()}
-    outcomes = np.array(
-        [[[_found(names[:one], truth, value) for names, truth in parts] for one in ks] for parts in lists]
-    )
+
+    def found(names: Sequence[str], truth: str) -> float:
+        return max((value[name, truth] for name in names if name), default=WRONG)
+
+    outcomes = np.array([[[found(names[:one], truth) for names, truth in parts] for one in ks] for parts in lists])
     outcomes = np.concatenate([outcomes.min(axis=2, keepdims=True), outcomes], axis=2)  # (settings, ks, both | t | v)
+    groups = {key: _groups(key, [truth[key] for truth in truths]) for key in strata}
     return {
         **_shares(outcomes, ks, resamples, seed),
         "by": {
-            key: {label: _shares(outcomes[rows], ks, resamples, seed) for label, rows in groups.items()}
-            for key in strata
-            if (groups := _groups(key, [truth[key] for truth in truths]))
+            key: {label: _shares(outcomes[rows], ks, resamples, seed) for label, rows in of.items()}
+            for key, of in groups.items()
+            if of
         },
         "judge": {"name": asked.name, "revision": asked.revision, "prompt_hash": asked.prompt_hash},
         "judgements": len(pairs),
@@ -133,18 +130,9 @@ def _verdicts(judge: NameJudge, pairs: Sequence[tuple[str, str]]) -> dict[tuple[
 def checked(
     predictions: Any, references: Any, *, strata: Sequence[str] = STRATA, first: int = 0
 ) -> tuple[list[dict[str, list[str]]], list[dict[str, Any]]]:
-    """The rows with nothing in them but what is scored: names, truth, and a list of labels for each stratum.
+    """The rows with nothing in them but what is scored: names, truth, and for each stratum a list of labels.
 
-    What comes out goes in again unchanged.
-
-    Args:
-        predictions: as for `acc_at_k`.
-        references: as for `acc_at_k`.
-        strata: keys to keep; [] where a row does not say.
-        first: number of the first row in error messages.
-
-    Raises:
-        BadData: as for `acc_at_k`; the sentence names the row.
+    What comes out goes in again unchanged. An error, as for `acc_at_k`, names the row, counted from `first`.
     """
     given, truths = _rows("predictions", predictions), _rows("references", references)
     if len(given) != len(truths):
@@ -167,11 +155,10 @@ def checked(
 
 
 def _rows(kind: str, rows: Any) -> list[Any]:
+    if hasattr(rows, "itertuples"):  # a table of pandas, which iterates over column names
+        rows = rows.to_dict("records")
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise BadData(f"{kind} are {_shown(rows)}; give a list with one mapping for each setting.")
-    pandas = sys.modules.get("pandas")  # whoever has a table of it has imported it
-    if pandas is not None and isinstance(rows, pandas.DataFrame):  # which iterates over column names
-        return list(rows.to_dict("records"))
     return list(rows)
 
 
@@ -247,13 +234,8 @@ def _groups(key: str, labels: Sequence[Sequence[str]]) -> dict[str, list[int]]:
     for row, names in enumerate(labels):
         for name in names or (UNKNOWN,):
             found.setdefault(name, []).append(row)
-    sizes = [name for name, _ in SIZES] if key == "feature_size" else []
-    rank = {name: place for place, name in enumerate(sizes)}
+    rank = {name: place for place, (name, _) in enumerate(SIZES)} if key == "feature_size" else {}
     return {name: found[name] for name in sorted(found, key=lambda n: (n == UNKNOWN, rank.get(n, len(rank)), n))}
-
-
-def _found(names: Sequence[str], truth: str, value: Mapping[tuple[str, str], float]) -> float:
-    return max((value[name, truth] for name in names if name), default=WRONG)
 
 
 def _shares(outcomes: NDArray[np.float64], ks: Sequence[int], resamples: int, seed: int) -> dict[str, Any]:

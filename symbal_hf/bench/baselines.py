@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_pair, other_names
+from symbal_hf.auditing.association import error_share, judge_rows, make_pair, other_names
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.language.concepts import Concepts, same_thing
+from symbal_hf.models.parts import Parts
 from symbal_hf.models.summarizers import name_facts, name_images
 from symbal_hf.stats.keyness import log_odds
-
-if TYPE_CHECKING:
-    from symbal_hf.models.parts import Parts
 
 Names = tuple[list[str], list[str]]  # for t and for v, best first
 FLAG = 0.5  # a fact aligned worse than this is called misaligned (appendix D: each is valid or not)
@@ -31,12 +28,6 @@ def no_grouping(evidence: Evidence, parts: Parts, *, k: int = 5, seed: int = 0) 
     The two stages of the paper without their clusters: facts are flagged one by one, and the summarizers of the
     composition name them and their images; where they are "phrases", or say nothing, phrases are counted and names made
     plain exactly as `symbal_hf.auditing.two_stages` and `symbal_hf.auditing.verdict` do.
-
-    Args:
-        evidence: rows, concepts, beliefs and the alignment of each fact.
-        parts: the models, their prompts and the number of members that are looked at.
-        k: at most this many names of each.
-        seed: of the members that are summarized.
     """
     facts, flagged = evidence.concepts.facts, np.flatnonzero(evidence.alignment < FLAG)
     if not len(flagged):
@@ -54,34 +45,25 @@ def no_grouping(evidence: Evidence, parts: Parts, *, k: int = 5, seed: int = 0) 
 
 
 def _counted_names(evidence: Evidence, flagged: NDArray[np.int64], *, k: int) -> Names:
-    """Names for these facts and their images by phrase statistics."""
-    concepts, judged = evidence.concepts, np.flatnonzero(~np.isnan(evidence.alignment))
+    """Names for these facts and their images by phrase statistics: what they name, and what their images show, more."""
+    concepts, beliefs, judged = evidence.concepts, evidence.beliefs, np.flatnonzero(~np.isnan(evidence.alignment))
     inside = np.asarray(concepts.by_fact[flagged].sum(0)).ravel()
     if not inside.any():
         return [], []
     everywhere = np.asarray(concepts.by_fact[judged].sum(0)).ravel()
     order = np.argsort(-log_odds(inside, len(flagged), everywhere, len(judged)), kind="stable")
     errors = [int(c) for c in order if inside[c]][:k]
-    pair = _pair(evidence, errors, np.unique(concepts.facts.row[flagged]))
-    if pair is None:
-        return _different(concepts, errors, k=k), []
-    said = conclude(evidence, [pair]).prediction(k)
-    return said["textual_error"], said["visual_feature"]
-
-
-def _pair(evidence: Evidence, errors: list[int], group: NDArray[np.int64]) -> Pair | None:
-    """The first of `errors` with the features that the rows `group` show more than others; None where none is left."""
-    concepts, beliefs = evidence.concepts, evidence.beliefs
-    t = errors[0]
+    t, group = errors[0], np.unique(concepts.facts.row[flagged])
     share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
     rows = judge_rows(concepts, beliefs, share)
     score = log_odds(rows.shown[group].sum(0), len(group), rows.shown.sum(0), len(rows.shown))
     order = np.argsort(-score, kind="stable")
     order = order[~other_names(concepts, t)[order]]
     if not len(order):
-        return None
+        return _different(concepts, errors, k=k), []
     pair = make_pair(concepts, beliefs, share, rows, order, scores=np.zeros(len(order)), tried=len(order))
-    return replace(pair, also_errors=tuple(errors[1:]))
+    said = conclude(evidence, [replace(pair, also_errors=tuple(errors[1:]))]).prediction(k)
+    return said["textual_error"], said["visual_feature"]
 
 
 def _names_part_of(one: str, other: str) -> bool:
@@ -92,14 +74,7 @@ def _names_part_of(one: str, other: str) -> bool:
 
 def most_frequent(evidence: Evidence, *, k: int = 5) -> Names:
     """Floor: t is what most captions name, v what most images show besides; no error is looked for."""
-    concepts = evidence.concepts
-    if not concepts.names:
-        return [], []
-    named = concepts.mentions().sum(0)
-    errors = [int(c) for c in np.argsort(-named, kind="stable") if named[c]]
-    if not errors:
-        return [], []
-    return _different(concepts, errors, k=k), _shown_in(evidence, errors[0], np.arange(len(evidence.data)), k=k)
+    return _counted(evidence, evidence.concepts.mentions(), among=np.arange(len(evidence.data)), k=k)
 
 
 def chair(evidence: Evidence, *, k: int = 5) -> Names:
@@ -109,15 +84,25 @@ def chair(evidence: Evidence, *, k: int = 5) -> Names:
     is named truly nor how often v is shown elsewhere plays a part. An image lacks what fits it worse than it fits a
     random image, which is also how `no_grouping` flags facts; with given objects, what is not among them.
     """
+    return _counted(evidence, evidence.concepts.mentions() & (evidence.beliefs.log_ratio > 0), k=k)
+
+
+def _counted(evidence: Evidence, said: NDArray[np.bool_], *, k: int, among: NDArray[np.int64] | None = None) -> Names:
+    """What is `said` (N, C) most, and what most rows `among` (by default those that say it) show besides."""
     concepts, beliefs = evidence.concepts, evidence.beliefs
-    if not concepts.names:
-        return [], []
-    wrong = concepts.mentions() & (beliefs.log_ratio > 0)
-    count = wrong.sum(0)
-    errors = [int(c) for c in np.argsort(-count, kind="stable") if count[c]]
+    errors = _most(said.sum(0))
     if not errors:
         return [], []
-    return _different(concepts, errors, k=k), _shown_in(evidence, errors[0], np.flatnonzero(wrong[:, errors[0]]), k=k)
+    t = errors[0]
+    share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
+    shown = judge_rows(concepts, beliefs, share).has[np.flatnonzero(said[:, t]) if among is None else among].sum(0)
+    shown[other_names(concepts, t)] = 0
+    return _different(concepts, errors, k=k), _different(concepts, _most(shown), k=k)
+
+
+def _most(count: NDArray[np.integer]) -> list[int]:
+    """Concepts that were counted at all, the most frequent first."""
+    return [int(c) for c in np.argsort(-count, kind="stable") if count[c]]
 
 
 def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
@@ -149,15 +134,6 @@ def embedding_difference(evidence: Evidence, *, k: int = 5) -> Names:
 FLOORS: Mapping[str, Callable[[Evidence], Names]] = {
     "most-frequent": most_frequent, "chair": chair, "embedding-difference": embedding_difference,
 }  # fmt: skip
-
-
-def _shown_in(evidence: Evidence, t: int, rows: NDArray[np.int64], *, k: int) -> list[str]:
-    """What the most of these rows show, t and its other names left out."""
-    concepts, beliefs = evidence.concepts, evidence.beliefs
-    share = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
-    count = judge_rows(concepts, beliefs, share).has[rows].sum(0)
-    count[other_names(concepts, t)] = 0
-    return _different(concepts, (int(c) for c in np.argsort(-count, kind="stable") if count[c]), k=k)
 
 
 def _different(concepts: Concepts, order: Iterable[int], *, k: int) -> list[str]:

@@ -7,17 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from symbal_hf.bench.baselines import Names
 from symbal_hf.core.errors import BadData, ChatFailed
 from symbal_hf.data.table import AuditData
+from symbal_hf.models.chat.local import LocalModel
 from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.models.composition import Composition
+from symbal_hf.models.parts import Parts
 from symbal_hf.models.scorers import image_texts
-
-if TYPE_CHECKING:
-    from symbal_hf.bench.baselines import Names
-    from symbal_hf.models.composition import Composition
-    from symbal_hf.models.parts import Parts
 
 CONTEXT_TOKENS = 16_384  # the smallest window that the packaged presets are served with
 # For a server's model, whose tokenizer is elsewhere. English has four to five bytes a token and Chinese about three a
@@ -39,22 +37,17 @@ class Direct:
     Each row of the sample has its generated caption, and what is told of the image: its references, else what the
     composition's captioner says of it. Without both the model sees generated captions alone, and can only guess what is
     wrong in them. Rows of whose image nothing is told where others have something are left out.
-
-    Attributes:
-        parts: the models; answers and generated captions go through its store.
-        spec: the chat model, as `parts` knows it.
-        context_tokens: of the question and its answer together; a model of this process whose window is smaller gets
-            what fits. An eighth (at least 128) is left for the answer, as some models reason first.
-        seed: of the rows that are drawn; the same for all datasets, so that settings that share their images are judged
-            by the same ones as far as their captions are equally long.
-        k: how many guesses are asked for.
     """
 
-    parts: Parts
-    spec: str
+    parts: Parts  # the models; answers and generated captions go through its store
+    spec: str  # the chat model, as `parts` knows it
+    # of the question and its answer together; a model of this process whose window is smaller gets what fits. An eighth
+    # (at least 128) is left for the answer, as some models reason first.
     context_tokens: int = CONTEXT_TOKENS
+    # of the rows that are drawn; the same for all datasets, so that settings that share their images are judged by the
+    # same ones as far as their captions are equally long
     seed: int = 0
-    k: int = 5
+    k: int = 5  # how many guesses are asked for
     _failures: int = field(default=0, repr=False)
 
     def __call__(self, data: AuditData) -> Names:
@@ -87,8 +80,7 @@ class Direct:
     def values(self, data: AuditData, limits: Limits) -> dict[str, object]:
         """What the prompt is filled with: rows drawn one after the other while they fit.
 
-        Raises:
-            BadData: not even one does.
+        Raises `BadData`: not even one does.
         """
         prompts, most = self.parts.prompts, limits.tokens - answer_tokens(limits.tokens) - TEMPLATE_TOKENS
         chosen: list[str] = []
@@ -127,12 +119,10 @@ class Limits:
 def limits_of(model: ChatModel, context_tokens: int) -> Limits:
     """By its own tokenizer and window for a model of this process, else by three UTF-8 bytes a token.
 
-    Raises:
-        BadData: a number of tokens that leaves nothing to ask.
+    Raises `BadData`: a number of tokens that leaves nothing to ask.
     """
     if context_tokens < 2 * LEAST_ANSWER:
         raise BadData(f"context_tokens={context_tokens} is too few; give at least {2 * LEAST_ANSWER}.")
-    from symbal_hf.models.chat.local import LocalModel
 
     if not isinstance(model, LocalModel):
         return Limits(context_tokens, lambda text: -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN))
@@ -159,8 +149,7 @@ def answer_tokens(context_tokens: int) -> int:
 def chat_for_direct(composition: Composition) -> str:
     """The chat model of a composition that is asked: the one for all parts, else the one that names t.
 
-    Raises:
-        BadData: it has none.
+    Raises `BadData`: it has none.
     """
     spec = composition.chat or next(
         (s for part in ("summarizer_1", "summarizer_2", "scorer_1") if (s := composition.chat_of(part))), None
@@ -211,12 +200,7 @@ def _one_line(text: str) -> str:
 
 def _rows(data: AuditData, rows: Sequence[int]) -> AuditData:
     """These rows, in this order, without what is known of their objects."""
-    return AuditData(
-        ids=tuple(data.ids[row] for row in rows),
-        captions=tuple(data.captions[row] for row in rows),
-        references=None if data.references is None else tuple(data.references[row] for row in rows),
-        objects=None,
-        images=None if data.images is None else data.images.select(rows),
-        skipped=(),
-        source=data.source,
-    )
+    references = None if data.references is None else tuple(data.references[row] for row in rows)
+    images = None if data.images is None else data.images.select(rows)
+    ids, captions = (tuple(texts[row] for row in rows) for texts in (data.ids, data.captions))
+    return AuditData(ids, captions, references, None, images, (), data.source)

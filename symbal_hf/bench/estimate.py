@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from symbal_hf.bench.settings import Bench, Setting
@@ -30,10 +31,5 @@ def sources(bench: Bench, settings: Iterable[Setting]) -> Iterator[tuple[str, in
             " ".join((caption, *sorted(planted.get(row_id, ()))))
             for row_id, caption in zip(clean.ids, clean.captions, strict=True)
         )
-        yield (
-            group,
-            len(chosen),
-            AuditData(
-                clean.ids, captions, clean.references, None, clean.images, (), f"{len(chosen)} settings of {group}"
-            ),
-        )
+        source = f"{len(chosen)} settings of {group}"
+        yield group, len(chosen), replace(clean, captions=captions, source=source)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.bench.acc_at_k import UNKNOWN
@@ -34,35 +35,17 @@ OWN = PAPER + METHOD
 # Okabe and Ito's colours, told apart by colour-blind readers; runs after the sixth start again, hatched.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 GREYS = ("#8a8a8a", "#a5a5a5", "#bdbdbd", "#d2d2d2", "#e4e4e4")  # of what the paper printed
+ERROR: dict[str, Any] = {"fmt": "none", "clip_on": False, "zorder": 3, "ecolor": "#222222", "elinewidth": 1.1}
 MARK: dict[str, Any] = {"marker": "D", "ls": "", "ms": 5, "mfc": "white", "mec": "#222222", "mew": 1}
-_STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",
-    "axes.titlelocation": "left", "axes.titlepad": 9, "axes.labelsize": 10, "axes.labelcolor": "#333333",
-    "axes.edgecolor": "#888888", "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.8,
-    "xtick.color": "#444444", "ytick.color": "#555555", "legend.frameon": False, "legend.fontsize": 10,
-    "hatch.linewidth": 0.8,
-}  # fmt: skip
-
 Paints = Mapping[str, Mapping[str, Any]]  # how matplotlib fills the bars of each series
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar or mark.
+    """One bar or mark: `acc`@`k` of `series` (a run, or "paper: METHOD") at the place `label` of the x axis of `panel`.
 
-    Attributes:
-        variant: "reference_free" or "reference_based".
-        domain: of its settings.
-        panel: what the x axis tells apart: "accuracy", "strength", "feature_size" or "sampling".
-        label: its place on the x axis.
-        series: name of the run, or "paper: METHOD".
-        k: names that count.
-        acc: share in [0, 1] of settings whose t and v are both right.
-        low: end of its 95 % interval; None without one.
-        high: the other end.
-        n: settings; None for what the paper printed.
-        source: where the paper printed it; "" for a run.
+    `low` and `high` end its 95 % interval; they and `n`, the settings, are None where it is the paper's, whose `source`
+    is told.
     """
 
     variant: str
@@ -79,11 +62,7 @@ class Bar:
 
 
 def check_matplotlib() -> None:
-    """Nothing where the figures can be drawn.
-
-    Raises:
-        BadData: matplotlib is not installed.
-    """
+    """Nothing where the figures can be drawn; raises `BadData`: matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -108,20 +87,14 @@ def bars(scores: Mapping[str, Any], figure: str) -> list[Bar]:
                 low, high = part.get(f"acc@{k}_interval") or (None, None)
                 place = (group["variant"], group["domain"], panel, label)
                 out.append(Bar(*place, name, k, part[f"acc@{k}"], low, high, part["n"]))
-    if figure == "figure_3":
-        out += _printed(scores, {(bar.variant, bar.domain) for bar in out})
-    return out
-
-
-def _printed(scores: Mapping[str, Any], shown: set[tuple[str, str]]) -> list[Bar]:
-    out = []
-    for row in scores["published"]:
-        place = (row["variant"], row["domain"])
+    shown = {(bar.variant, bar.domain) for bar in out}
+    for row in scores["published"] if figure == "figure_3" else ():
+        where = (row["variant"], row["domain"])
         for k in scores["k"]:
             acc = row.get(f"acc{k}")
-            if row["stage"] == "both" and acc is not None and place in shown:
+            if row["stage"] == "both" and acc is not None and where in shown:
                 name = PAPER + row["method"]
-                out.append(Bar(*place, "accuracy", f"Acc@{k}", name, k, acc, None, None, None, row["source"]))
+                out.append(Bar(*where, "accuracy", f"Acc@{k}", name, k, acc, None, None, None, row["source"]))
     return out
 
 
@@ -142,9 +115,8 @@ def draw(figure: str, data: Sequence[Bar]) -> bytes:
     # The paper's own method comes last, as in its tables.
     series = sorted(dict.fromkeys(bar.series for bar in data), key=lambda name: name == OWN)
     paint = _paints(data, series)
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a reader's own settings shall not change the picture
-        matplotlib.rcParams.update(_STYLE)
+    # A style that is read as a whole: a reader's own settings shall not change the picture.
+    with matplotlib.rc_context(fname=Path(__file__).with_name("figures.mplstyle")):
         columns = len(cells[0])
         width = max(6.0, 5.2 * columns)
         picture = Figure(figsize=(width, 3.5 * len(cells) + 0.6), dpi=150, facecolor="white", layout="constrained")
@@ -190,25 +162,21 @@ def _panel(axes: Axes, data: Sequence[Bar], series: Sequence[str], paint: Paints
         at = labels.index(bar.label) + (names.index(bar.series) - (len(names) - 1) / 2) * width
         if panel == "accuracy" or bar.k == most:
             # Beside the mark of the smallest K, which would hide it where both are in the middle.
-            _bar(axes, bar, at, 0.92 * width, 0 if panel == "accuracy" else width / 8, paint[bar.series])
+            axes.bar([at], [100 * bar.acc], 0.92 * width, **paint[bar.series], linewidth=0, zorder=2)
+            if bar.low is not None and bar.high is not None:
+                shift = 0 if panel == "accuracy" else width / 8
+                ends = [[100 * max(bar.acc - bar.low, 0)], [100 * max(bar.high - bar.acc, 0)]]
+                axes.errorbar([at + shift], [100 * bar.acc], ends, capsize=3.5 if 0.92 * width > 0.08 else 2, **ERROR)
         elif bar.k == least:
             axes.plot([at - width / 6], [100 * bar.acc], clip_on=False, zorder=4, **MARK)
     axes.set(ylim=(0, 100), yticks=range(0, 101, 20), xlim=(-0.6, len(labels) - 0.4))
     axes.set_ylabel("settings right (%)" if panel == "accuracy" else f"Acc@{most} (%)")
     axes.set_xlabel(AXES[panel])
-    axes.set_xticks(range(len(labels)), [_tick(data, label, panel) for label in labels])
-    axes.set_title(_title(data, variant, domain, panel))
-    axes.tick_params(axis="x", length=0)
-    axes.tick_params(axis="y", length=0)
-
-
-def _bar(axes: Axes, bar: Bar, at: float, width: float, shift: float, paint: Mapping[str, Any]) -> None:
-    """A bar with its interval, `shift` beside its middle."""
-    axes.bar([at], [100 * bar.acc], width, **paint, linewidth=0, zorder=2)
-    if bar.low is not None and bar.high is not None:
-        ends = [[100 * max(bar.acc - bar.low, 0)], [100 * max(bar.high - bar.acc, 0)]]
-        style: dict[str, Any] = {"ecolor": "#222222", "elinewidth": 1.1, "capsize": 3.5 if width > 0.08 else 2}
-        axes.errorbar([at + shift], [100 * bar.acc], ends, fmt="none", clip_on=False, zorder=3, **style)
+    counts = [_counts([bar for bar in data if panel != "accuracy" and bar.label == label]) for label in labels]
+    axes.set_xticks(range(len(labels)), ["\n".join(filter(None, pair)) for pair in zip(labels, counts, strict=True)])
+    count = f" ({_counts(data)})" if panel == "accuracy" and _counts(data) else ""
+    axes.set_title(f"{'all domains' if domain == 'all' else domain}, {VARIANTS[variant]}{count}")
+    axes.tick_params(length=0)
 
 
 def _labels(data: Sequence[Bar], panel: str) -> list[str]:
@@ -227,24 +195,12 @@ def _counts(data: Sequence[Bar]) -> str:
     return f"n = {' / '.join(f'{n:,}' for n in (found if len(set(found)) > 1 else found[:1]))}" if found else ""
 
 
-def _tick(data: Sequence[Bar], label: str, panel: str) -> str:
-    count = _counts([bar for bar in data if bar.label == label])
-    return f"{label}\n{count}" if count and panel != "accuracy" else label
-
-
-def _title(data: Sequence[Bar], variant: str, domain: str, panel: str) -> str:
-    where = "all domains" if domain == "all" else domain
-    count = _counts(data) if panel == "accuracy" else ""
-    return f"{where}, {VARIANTS[variant]}" + (f" ({count})" if count else "")
-
-
 def _legend(picture: Any, data: Sequence[Bar], series: Sequence[str], paint: Paints, figure: str, width: float) -> None:
     """Above the panels, so that it covers nothing, in as many columns as the names leave room for."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    shorten: Callable[[str], str] = lambda name: "\n".join(textwrap.wrap(name, 45))  # noqa: E731
-    handles: list[Any] = [Patch(label=shorten(name), linewidth=0, **paint[name]) for name in series]
+    handles: list[Any] = [Patch(label=textwrap.fill(name, 45), linewidth=0, **paint[name]) for name in series]
     if figure != "figure_3" and len(ks := sorted({bar.k for bar in data})) > 1:
         handles.append(Line2D([], [], label=f"Acc@{ks[0]}", **MARK))
     longest = max(len(str(handle.get_label()).split("\n")[0]) for handle in handles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,27 +13,16 @@ from symbal_hf.auditing.two_stages import two_stages
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.bench.baselines import FLOORS, Names, no_grouping
 from symbal_hf.bench.direct import CONTEXT_TOKENS, Direct, chat_for_direct
+from symbal_hf.bench.results import CALLS
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import (
-    Asking,
-    Chance,
-    Gates,
-    Placing,
-    Summing,
-    given,
-    names_of,
-    refuse_idle,
-    take,
-    values_of,
-)
+from symbal_hf.core.options import Asking, Chance, Gates, Placing, Summing, given, refuse_idle, take, values_of
 from symbal_hf.core.options import Parts as PartOptions
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.models.chat.asking import Ledger
-from symbal_hf.models.composition import CHATS, Composition, Preset, both_stages, choose_composition
+from symbal_hf.models.composition import Composition, Preset, both_stages, choose_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, named, parts_with
-from symbal_hf.results.findings import AuditResult
 
 MethodName = Literal[
     "association", "paper", "no-grouping", "direct", "most-frequent", "chair", "embedding-difference"
@@ -44,28 +33,15 @@ MODEL_OPTIONS = (Gates, Summing, Asking, Placing, Chance)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method says of one setting.
+    """What a method says of one setting."""
 
-    Attributes:
-        textual_error: ranked names for t, best first.
-        visual_feature: ranked names for v.
-        verdict: "systematic" or "none", or None for a method that gives none.
-        calls: questions to models: asked, cached, failed, unparsed.
-    """
-
-    textual_error: tuple[str, ...]
-    visual_feature: tuple[str, ...]
-    verdict: str | None = None
-    calls: Mapping[str, int] = field(default_factory=dict)
+    textual_error: tuple[str, ...]  # ranked names for t, best first
+    visual_feature: tuple[str, ...]  # ranked names for v
+    verdict: str | None = None  # "systematic" or "none", or None for a method that gives none
+    calls: Mapping[str, int] = field(default_factory=dict)  # questions to models: asked, cached, failed, unparsed
 
 
 Method = Callable[[AuditData, str], Answer]
-
-
-def answer_of(result: AuditResult) -> Answer:
-    """The first pair of an audit, as the benchmark takes it."""
-    said = result.prediction()
-    return Answer(tuple(said["textual_error"]), tuple(said["visual_feature"]), result.verdict)
 
 
 def _named(names: Names) -> Answer:
@@ -91,8 +67,6 @@ def make_method(
             or one of the floors "most-frequent", "chair" and "embedding-difference" (`symbal_hf.bench.baselines`).
         preset: with `scorer`, `summarizer` and the parts among `options` as for `symbal_hf.audit`; their models are
             loaded once for all settings.
-        store: where vectors and answers are kept.
-        progress: wraps long loops.
         context_tokens: of "direct": how much the chat model reads and writes at once; by default 16,384.
         options: parts, thresholds, seed, prompts, concurrency, members, device, dtype and device_map, as for
             `symbal_hf.audit`.
@@ -105,10 +79,8 @@ def make_method(
         raise BadData(f"no method {method!r}; available: {', '.join(METHODS)}.")
     if context_tokens is not None and method != "direct":
         raise BadData(f"context_tokens={context_tokens} is an option of the method direct, not of {method}; leave it.")
-    names = names_of(PartOptions, *MODEL_OPTIONS)
-    if strange := sorted(options.keys() - set(names)):
-        raise TypeError(f"no option {strange[0]!r} of a method; its options are {', '.join(names)}.")
-    part_options, gates, summing, asking, placing, chance = take(options, PartOptions, *MODEL_OPTIONS)
+    taken = take(options, PartOptions, *MODEL_OPTIONS, by=f"the method {method}")
+    part_options, gates, summing, asking, placing, chance = taken
     specs, objects = named(both_stages(scorer, summarizer, values_of(part_options)))
     composition = choose_composition(preset, **specs)
     _check(method, composition)
@@ -116,7 +88,7 @@ def make_method(
         refuse_idle("phrases are counted over all members of a cluster", **given(summing))
     if method not in ("paper", "no-grouping", "direct"):
         refuse_idle(f"the method {method} draws nothing", **given(chance))
-    if not asks_or_loads(composition):
+    if not composition.asks_or_loads:
         refuse_idle("no part asks a chat model or loads one", **given(asking, placing))
     fields = {"store": store or Store(), "objects": objects, "progress": progress}
     parts = parts_with(composition, summing, asking, placing, **fields)
@@ -138,15 +110,11 @@ def make_method(
             pairs = association_pairs(evidence)
         else:
             evidence, pairs = two_stages(evidence, parts, seed=chance.seed)
-        return answer_of(conclude(evidence, pairs, **values_of(gates)))
+        result = conclude(evidence, pairs, **values_of(gates))
+        said = result.prediction()
+        return replace(_named((said["textual_error"], said["visual_feature"])), verdict=result.verdict)
 
     return _counted(parts, answer)
-
-
-def asks_or_loads(composition: Composition) -> bool:
-    """Whether some part of it is a chat model, or an encoder other than the lite ones."""
-    specs = [str(spec).partition(":") for spec in asdict(composition).values() if spec]
-    return any(kind in (*CHATS, "st", "transformers", "open_clip") or model for kind, _, model in specs)
 
 
 def _check(method: MethodName, composition: Composition) -> None:
@@ -168,7 +136,7 @@ def _counted(parts: Parts, answer: Method) -> Method:
         parts.ledger = Ledger()  # models stay, counts are of one setting
         reply = answer(data, group)
         counts = parts.ledger.counts.values()
-        calls = {key: sum(getattr(count, key) for count in counts) for key in ("asked", "cached", "failed", "unparsed")}
+        calls = {key: sum(getattr(count, key) for count in counts) for key in CALLS}
         return replace(reply, calls=calls if counts else {})
 
     return counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -16,50 +16,29 @@ EVERYTHING = frozenset(("natural", "medical"))  # the domains that the paper's "
 
 @dataclass(frozen=True)
 class Published:
-    """One row of the paper for one variant.
+    """One row of the paper for one variant."""
 
-    Attributes:
-        table: its number, or "text".
-        domain: "natural", "medical" or "all" (both of them).
-        stage: "t", "v" or "both".
-        variant: "reference_free", "reference_based", or "either" where the paper names the better of them only.
-        encoder: of texts in stage t, of images in stage v; "" where none is named.
-        scorer: of alignment.
-        summarizer: of clusters.
-        method: "Symbal", or the baseline's name.
-        acc1: share in [0, 1] that is right at 1, or None where it is not printed.
-        acc5: the same at 5.
-        source: where it is printed.
-    """
-
-    table: str
-    domain: str
-    stage: Stage
-    variant: str
-    encoder: str
-    scorer: str
-    summarizer: str
-    method: str
-    acc1: float | None
-    acc5: float | None
-    source: str
-
-    @property
-    def parts(self) -> str:
-        """Encoder, scorer and summarizer, as far as they are named."""
-        return ", ".join(part for part in (self.encoder, self.scorer, self.summarizer) if part)
+    table: str  # its number, or "text"
+    domain: str  # "natural", "medical" or "all" (both of them)
+    stage: Stage  # "t", "v" or "both"
+    variant: str  # "reference_free", "reference_based", or "either" where the paper names the better of them only
+    encoder: str  # of texts in stage t, of images in stage v; "" where none is named
+    scorer: str  # of alignment
+    summarizer: str  # of clusters
+    method: str  # "Symbal", or the baseline's name
+    acc1: float | None  # share in [0, 1] that is right at 1, or None where it is not printed
+    acc5: float | None  # the same at 5
+    source: str  # where it is printed
 
 
 @cache
 def published() -> tuple[Published, ...]:
     """Every row, in the paper's order."""
     text = resources.files("symbal_hf.bench").joinpath("tables_paper/published.csv").read_text("utf-8")
-    names = [field.name for field in fields(Published)]
     rows = []
     for row in csv.DictReader(text.splitlines()):
-        values: dict[str, object] = {name: row[name] for name in names}
-        values.update({name: _share(row[name]) for name in ("acc1", "acc5")})
-        rows.append(Published(**values))  # type: ignore[arg-type]
+        shares = {name: round(float(row[name]) / 100, 4) if row[name] else None for name in ("acc1", "acc5")}
+        rows.append(Published(**{**row, **shares}))  # type: ignore[arg-type]
     return tuple(rows)
 
 
@@ -73,11 +52,5 @@ def published_domain(domains: Iterable[str]) -> str | None:
 
 def best(domain: str | None, variant: str, stage: Stage) -> Published | None:
     """The paper's own method there, in the composition that it chose, which its tables name first."""
-    for row in published():
-        if (row.domain, row.variant, row.stage, row.method) == (domain, variant, stage, METHOD):
-            return row
-    return None
-
-
-def _share(percent: str) -> float | None:
-    return round(float(percent) / 100, 4) if percent else None
+    wanted = (domain, variant, stage, METHOD)
+    return next((row for row in published() if (row.domain, row.variant, row.stage, row.method) == wanted), None)

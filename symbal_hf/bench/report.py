@@ -8,19 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from symbal_hf.bench.acc_at_k import NAMES, acc_at_k
-from symbal_hf.bench.figures import VARIANTS
+from symbal_hf.bench.figures import TITLES, VARIANTS, bars, draw
 from symbal_hf.bench.published import Stage, best, published, published_domain
 from symbal_hf.bench.results import CALLS, read_lines, read_manifest, read_run
 from symbal_hf.bench.settings import Bench, Setting, open_bench
+from symbal_hf.bench.tables import TABLES, csv_text, markdown, tables
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
+from symbal_hf.core.options import Scoring, take
+from symbal_hf.core.store import Store
+from symbal_hf.matching.judge import Remembering
+from symbal_hf.matching.load import load_judge
 from symbal_hf.models.encoders.embedding import Progress, quiet
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
 
 Missing = Literal["wrong", "left_out"]
 WITHIN = ("strength", "sampling", "feature_size")  # strata of a domain and a variant
@@ -42,28 +44,23 @@ def report(
     folders: str | Path | Iterable[str | Path],
     *,
     bench: str | Path | Bench | None = None,
-    judge: Any = "lite",
     k: int | Iterable[int] = (1, 5),
     out: str | Path | None = None,
     missing: Missing = "wrong",
-    resamples: int = 1000,
-    seed: int = 0,
     store: Store | None = None,
     progress: Progress = quiet,
+    **options: Any,
 ) -> dict[str, Any]:
     """Score what `symbal bench run` wrote, and write the paper's tables and figures for it.
 
     Args:
         folders: of results, one a run, all on the same benchmark.
         bench: that benchmark: opened, its folder or Hub id; by default the one that is here or was built last.
-        judge: whether two names mean the same, as `symbal_hf.matching.load.load_judge` takes it.
         k: how many names count, each at least 1; the paper has 1 and 5.
         out: folder for report.md, scores.json, tables (CSV) and figures (PNG and CSV); None writes nothing.
         missing: what a setting that a run lists and did not finish counts as: "wrong", or "left_out" of the shares.
-        resamples: of the bootstrap over settings; 0 leaves the intervals out.
-        seed: of the bootstrap.
-        store: where a judge's vectors and answers are kept.
-        progress: wraps long loops.
+        options: judge, resamples and seed, as `symbal_hf.core.options.Scoring` has them; a judge may be whatever
+            `symbal_hf.matching.load.load_judge` takes, whose answers `store` keeps.
 
     Returns:
         The content of scores.json. "runs" have "groups": the settings of one variant and one domain (or "all" domains,
@@ -74,9 +71,7 @@ def report(
         BadData: no folder, one given twice, another benchmark than the runs', a line of another form, or a bad option.
         FileNotFoundError: a folder holds no run.
     """
-    from symbal_hf.matching.judge import Remembering
-    from symbal_hf.matching.load import load_judge
-
+    (scoring,) = take(options, Scoring, by="report")
     if missing not in get_args(Missing):
         raise BadData(f"missing={missing!r}; choose among {', '.join(get_args(Missing))}.")
     given = [Path(f) for f in ([folders] if isinstance(folders, (str, Path)) else folders)]
@@ -87,15 +82,16 @@ def report(
         check_matplotlib()  # before a judge works for an hour
     for folder in given:
         read_manifest(folder)  # no run there is said first: a benchmark may have to be fetched
-    opened = bench if isinstance(bench, Bench) else open_bench(bench)
+    opened = open_bench(bench)
     runs = [_read(name, folder, opened) for name, folder in zip(names, given, strict=True)]
     ks = (k,) if isinstance(k, int) else tuple(k)
-    once = Remembering(load_judge(judge, store=store, progress=progress))
+    once = Remembering(load_judge(scoring.judge, store=store, progress=progress))
     rows = [pair for run in runs for pair in _rows(run, run.settings, missing)]
     # All at once first, so that a server is kept busy, and so that the counts are of all runs together.
-    options: dict[str, Any] = {"judge": once, "k": ks, "seed": seed}
-    whole = acc_at_k(*zip(*rows, strict=True), **options, strata=(), resamples=0) if rows else {}
-    scored = [_scored(run, opened, missing, {**options, "strata": WITHIN, "resamples": resamples}) for run in runs]
+    how: dict[str, Any] = {"judge": once, "k": ks, "seed": scoring.seed}
+    whole = acc_at_k(*zip(*rows, strict=True), **how, strata=(), resamples=0) if rows else {}
+    how |= {"strata": WITHIN, "resamples": scoring.resamples}
+    scored = [_scored(run, opened, missing, how) for run in runs]
     beside = {(published_domain(group["domains"]), group["variant"]) for run in scored for group in run["groups"]}
     listed = [{setting.name for setting in run.settings} for run in runs]
     scores: dict[str, Any] = {
@@ -104,7 +100,7 @@ def report(
         },
         "judge": {"name": once.name, "revision": once.revision, "prompt_hash": once.prompt_hash},
         **{key: whole.get(key, 0) for key in ("judgements", "unparsed", "failed")},
-        "k": sorted(set(ks)), "missing": missing, "resamples": resamples, "seed": seed,
+        "k": sorted(set(ks)), "missing": missing, "resamples": scoring.resamples, "seed": scoring.seed,
         "same_settings": all(names == listed[0] for names in listed),
         "runs": scored,
         "published": [asdict(row) for row in published() if (row.domain, row.variant) in beside],
@@ -123,9 +119,6 @@ def write(scores: Mapping[str, Any], out: Path) -> dict[str, Path]:
     Returns:
         The files, by name.
     """
-    from symbal_hf.bench.figures import TITLES, bars, draw
-    from symbal_hf.bench.tables import TABLES, csv_text, markdown, tables
-
     contents: dict[str, str | bytes | None] = {"scores.json": json.dumps(scores, ensure_ascii=False, indent=2) + "\n"}
     filled = tables(scores)
     contents.update({f"{name}.csv": csv_text(filled[name].rows) if name in filled else None for name in TABLES})
@@ -163,8 +156,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
 def _read(name: str, folder: Path, bench: Bench) -> _Run:
     manifest = read_run(folder, bench)
     listed = set(manifest["benchmark"]["settings"])
-    known = {setting.name: setting for setting in bench.settings}
-    if unknown := sorted(listed - known.keys()):
+    if unknown := sorted(listed - bench.by_name.keys()):
         raise BadData(f"{folder} lists {unknown[0]!r}, which {bench.folder} lacks; build the benchmark anew.")
     lines, failed = read_lines(folder), read_lines(folder, failed=True)
     for setting, line in lines.items():
@@ -177,7 +169,7 @@ def _read(name: str, folder: Path, bench: Bench) -> _Run:
     return _Run(
         name,
         manifest,
-        settings=tuple(known[setting] for setting in sorted(listed)),
+        settings=tuple(bench.by_name[setting] for setting in sorted(listed)),
         lines={setting: line for setting, line in lines.items() if setting in listed},
         failed={setting: " ".join(str(line["error"]).split()) for setting, line in failed.items() if setting in listed},
         unlisted=tuple(sorted((lines.keys() | failed.keys()) - listed)),
@@ -188,10 +180,7 @@ def _rows(run: _Run, settings: Iterable[Setting], missing: Missing) -> list[tupl
     """(prediction, truth) of each setting; nothing was predicted where there is no line."""
     nothing: dict[str, Any] = {part: [] for part in NAMES}
     return [
-        (
-            {part: run.lines.get(setting.name, nothing)[part] for part in NAMES},
-            {**setting.row, "variant": setting.variant},
-        )
+        ({part: run.lines.get(setting.name, nothing)[part] for part in NAMES}, setting.truth)
         for setting in settings
         if missing == "wrong" or setting.name in run.lines
     ]

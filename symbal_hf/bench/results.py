@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from symbal_hf.bench.settings import Bench
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
-
-if TYPE_CHECKING:
-    from symbal_hf.bench.settings import Bench
 
 MANIFEST = "run.json"
 CALLS = ("asked", "cached", "failed", "unparsed")  # questions to models, as a line counts them
@@ -20,17 +18,11 @@ CALLS = ("asked", "cached", "failed", "unparsed")  # questions to models, as a l
 
 @dataclass
 class Results:
-    """Lines are only ever added, each process to its own file, so that none waits for another.
+    """Lines are only ever added, each process to its own file, so that none waits for another."""
 
-    Attributes:
-        folder: shared by all processes.
-        rank: which process this is, from 0.
-        world: how many there are.
-    """
-
-    folder: Path
-    rank: int = 0
-    world: int = 1
+    folder: Path  # shared by all processes
+    rank: int = 0  # which process this is, from 0
+    world: int = 1  # how many there are
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world:
@@ -44,8 +36,7 @@ class Results:
     def start(self, manifest: Mapping[str, Any]) -> None:
         """Make the folder ready for this process.
 
-        Raises:
-            BadData: the folder holds another run, whose numbers would be mixed with these.
+        Raises `BadData`: the folder holds another run, whose numbers would be mixed with these.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / MANIFEST

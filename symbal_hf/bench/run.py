@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -23,21 +23,14 @@ LIBRARIES = ("symbal-hf", "torch", "transformers", "datasets", "sentence-transfo
 
 @dataclass
 class Told:
-    """What became of a run.
+    """What became of a run."""
 
-    Attributes:
-        done: settings that were finished in it.
-        before: settings that were finished already.
-        failed: settings that gave no result, with the reason; the next run tries them again.
-        pairs: (image, sentence) pairs of the settings that were finished.
-        new_pairs: those of them that no earlier setting of this process had.
-    """
-
-    done: int = 0
-    before: int = 0
-    failed: dict[str, str] | None = None
-    pairs: int = 0
-    new_pairs: int = 0
+    done: int = 0  # settings that were finished in it
+    before: int = 0  # settings that were finished already
+    # settings that gave no result, with the reason; the next run tries them again
+    failed: dict[str, str] = field(default_factory=dict)
+    pairs: int = 0  # (image, sentence) pairs of the settings that were finished
+    new_pairs: int = 0  # those of them that no earlier setting of this process had
 
 
 def place_of_process() -> tuple[int, int]:
@@ -78,8 +71,7 @@ def run_bench(
     mine = chosen[results.rank :: results.world]
     done = results.done()
     todo = [setting for setting in mine if setting.name not in done]
-    told = Told(before=len(mine) - len(todo), failed={})
-    assert told.failed is not None
+    told = Told(before=len(mine) - len(todo))
     seen: set[tuple[str, str, str]] = set()
     for setting in progress(todo, "settings", len(todo)) if todo else ():
         start = time.monotonic()

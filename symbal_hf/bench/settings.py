@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import operator
 import re
@@ -16,6 +17,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import refuse_idle
 from symbal_hf.data.benchmarks import find_benchmark
 from symbal_hf.data.table import AuditData, Images
+from symbal_hf.huggingface.publish import reason
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -29,19 +31,17 @@ _CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>)\s*(.+?)\s*")
 
 @dataclass(frozen=True)
 class Setting:
-    """One dataset of the benchmark, with its truth, which no method is shown.
+    """One dataset of the benchmark, with its truth, which no method is shown."""
 
-    Attributes:
-        name: of its rows, such as "scenes-cat-bed-0.6-reference_free".
-        variant: "reference_free" or "reference_based".
-        base: first part of the name, whose images its rows share with others.
-        row: its row of the settings table.
-    """
+    name: str  # of its rows, such as "scenes-cat-bed-0.6-reference_free"
+    variant: str  # "reference_free" or "reference_based"
+    base: str  # first part of the name, whose images its rows share with others
+    row: Mapping[str, Any]  # its row of the settings table
 
-    name: str
-    variant: str
-    base: str
-    row: Mapping[str, Any]
+    @property
+    def truth(self) -> dict[str, Any]:
+        """What was planted, as `acc_at_k` takes it."""
+        return {**self.row, "variant": self.variant}
 
     @property
     def group(self) -> str:
@@ -51,16 +51,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Bench:
-    """A built benchmark in a folder.
+    """A built benchmark in a folder."""
 
-    Attributes:
-        folder: as `symbal bench build` made it.
-        settings: the feasible ones, each variant on its own, in the order of their names.
-    """
+    folder: Path  # as `symbal bench build` made it
+    settings: tuple[Setting, ...]  # the feasible ones, each variant on its own, in the order of their names
+    _images: dict[str, tuple[tuple[str, ...], Images]] = field(default_factory=dict, repr=False, compare=False)
 
-    folder: Path
-    settings: tuple[Setting, ...]
-    _images: dict[str, tuple[tuple[str, ...], Images] | None] = field(default_factory=dict, repr=False, compare=False)
+    @cached_property
+    def by_name(self) -> dict[str, Setting]:
+        """The settings by their names."""
+        return {setting.name: setting for setting in self.settings}
 
     @cached_property
     def revision(self) -> str:
@@ -97,27 +97,27 @@ class Bench:
 
     def _images_of(self, base: str, ids: Sequence[str]) -> Images | None:
         """The images of these rows; the same object for all settings of a base, whose rows are the same."""
-        if base not in self._images:
-            self._images[base] = self._open_images(base, ids) if self.has_images(base) else None
-        stored = self._images[base]
-        if stored is not None and stored[0] != tuple(ids):
-            raise BadData(f"{self.folder}: settings of {base} hold different images; build the benchmark anew.")
-        return None if stored is None else stored[1]
-
-    def _open_images(self, base: str, ids: Sequence[str]) -> tuple[tuple[str, ...], Images]:
         from datasets import Dataset, Image
 
-        files = sorted(str(path) for path in (self.folder / "images").glob(f"{base}-*.parquet"))
-        shown: Any = Dataset.from_parquet(files).cast_column("image", Image(decode=False))
-        index = _index_of(ids, shown["image_id"], f"{self.folder}: the images of {base}")
-        return tuple(ids), Images(shown["image"], index, None)
+        if not self.has_images(base):
+            return None
+        if base not in self._images:
+            files = sorted(str(path) for path in (self.folder / "images").glob(f"{base}-*.parquet"))
+            shown: Any = Dataset.from_parquet(files).cast_column("image", Image(decode=False))
+            index = _index_of(ids, shown["image_id"], f"{self.folder}: the images of {base}")
+            self._images[base] = tuple(ids), Images(shown["image"], index, None)
+        known, images = self._images[base]
+        if known != tuple(ids):
+            raise BadData(f"{self.folder}: settings of {base} hold different images; build the benchmark anew.")
+        return images
 
 
-def open_bench(path: str | Path | None = None, *, revision: str | None = None) -> Bench:
+def open_bench(path: Bench | str | Path | None = None, *, revision: str | None = None) -> Bench:
     """The benchmark in a folder, on the Hub, or the one that was built last.
 
     Args:
-        path: folder or Hub id; by default ./symbalbench, else the one that was built last on this machine.
+        path: folder or Hub id, or a benchmark that is open already; by default ./symbalbench, else the one that was
+            built last on this machine.
         revision: of a Hub repo.
 
     Raises:
@@ -125,17 +125,22 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
     """
     from pyarrow import parquet
 
+    if isinstance(path, Bench):
+        return path
     where = find_benchmark(path)
     folder = Path(where)
     if folder.is_dir():
         refuse_idle(f"{where} is a folder of this machine", revision=revision)
     else:
-        folder = _download(where, revision)
-    rows = [
-        row for file in sorted((folder / "settings").glob("*.parquet")) for row in parquet.read_table(file).to_pylist()
-    ]
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(snapshot_download(where, repo_type="dataset", revision=revision))
+        except Exception as error:  # a dozen kinds: no such repo, no network, gated
+            raise BadData(f"{where!r} is no folder here and no dataset that the Hub gives: {reason(error)}.") from error
     settings = []
-    for row in rows:
+    files = sorted((folder / "settings").glob("*.parquet"))
+    for row in (row for file in files for row in parquet.read_table(file).to_pylist()):
         for ending in VARIANTS:
             name = row["config"] + ending
             if row["feasible"] and (folder / "data" / f"{name}.parquet").is_file():
@@ -143,17 +148,6 @@ def open_bench(path: str | Path | None = None, *, revision: str | None = None) -
     if not settings:
         raise BadData(f"{where} holds no setting that something was planted in; build it with `symbal bench build`.")
     return Bench(folder, tuple(sorted(settings, key=lambda s: (s.group, s.name))))
-
-
-def _download(repo: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-
-    from symbal_hf.huggingface.publish import reason
-
-    try:
-        return Path(snapshot_download(repo, repo_type="dataset", revision=revision))
-    except Exception as error:  # a dozen kinds: no such repo, no network, gated
-        raise BadData(f"{repo!r} is no folder here and no dataset that the Hub gives: {reason(error)}.") from error
 
 
 def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:
@@ -182,7 +176,7 @@ def choose(settings: Iterable[Setting], where: str | None) -> list[Setting]:
 
 
 def _holds(setting: Setting, column: str, sign: str, wanted: str) -> bool:
-    values = {**setting.row, "variant": setting.variant, "name": setting.name}
+    values = {**setting.truth, "name": setting.name}
     for alias, columns in COLUMNS.items():
         values[alias] = next((setting.row[name] for name in columns if setting.row.get(name) is not None), None)
     if column not in values:
@@ -232,7 +226,9 @@ def load_setting(config: str, *, path: str | Path | None = None, images: bool = 
     where = find_benchmark(path)
     known = get_dataset_config_names(where, **options)
     if config not in known:
-        raise BadData(f"{where} has no setting {config!r}; {_nearest(config, known)}.")
+        near = difflib.get_close_matches(config, known, n=3)
+        there = f"the nearest are {', '.join(near)}" if near else f"it has {len(known)}, such as {known[-1]}"
+        raise BadData(f"{where} has no setting {config!r}; {there}.")
     rows = load_dataset(where, config, split="test", **options)
     shown = f"images-{config.partition('-')[0]}"
     if not images or shown not in known:
@@ -248,10 +244,3 @@ def _index_of(wanted: Iterable[str], ids: Iterable[str], what: str) -> list[int]
     if missing := [row_id for row_id in wanted if row_id not in index]:
         raise BadData(f"{what} lack {missing[0]!r}; build the benchmark anew.")
     return [index[row_id] for row_id in wanted]
-
-
-def _nearest(config: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(config, known, n=3)
-    return f"the nearest are {', '.join(near)}" if near else f"it has {len(known)}, such as {known[-1]}"

@@ -7,45 +7,59 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
+from string import Formatter
 from typing import Any
 
 from symbal_hf.bench.figures import TITLES, VARIANTS
 from symbal_hf.bench.results import CALLS
 
-NONE = "–"
 STAGES = {"both": "", "t": "textual_error_", "v": "visual_feature_"}  # and how `acc_at_k` marks them
 MOST_FAILURES = 10  # of a run are spelt out; scores.json and unfinished.csv have all
+GROUP = {"run": "{run}", "variant": "{variant:words}", "domain": "{domain}"}
+COUNTS = ("finished", "failed", "missing", "listed", "in_benchmark")
 
 Row = dict[str, Any]
-Cell = Callable[[Row], str]
+
+
+class _Cells(Formatter):
+    """Format strings of a row, in which None is a dash, and a share of 0.5 is 50.0."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            return "–"
+        if format_spec == "words":
+            return str(value).replace("_", "-")
+        if format_spec == "hours":
+            return f"{value / 3600:,.2f}"
+        return f"{100 * value:.1f}" if format_spec == "share" else format(value, format_spec)
+
+    def of(self, row: Row, text: str) -> str:
+        """The text with what the row says, an interval left out where there is none."""
+        return self.vformat(text, (), row).replace(" (–––)", "")
+
+
+CELLS = _Cells()
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in two forms.
+    """A table in two forms."""
 
-    Attributes:
-        title: heading on the page.
-        rows: what the CSV file holds; shares are in [0, 1].
-        columns: of the page's form, by heading: what a cell says of its row; shares are in per cent.
-        note: what stands below it.
-        page_rows: the rows of the page, where they are not those of the file.
-    """
+    title: str  # heading on the page
+    rows: Sequence[Row]  # what the CSV file holds; shares are in [0, 1]
+    columns: Mapping[str, str]  # of the page's form, by heading: what a cell says of its row, for `CELLS`
+    note: str = ""  # what stands below it
+    page_rows: Sequence[Row] | None = None  # the rows of the page, where they are not those of the file
 
-    title: str
-    rows: Sequence[Row]
-    columns: Mapping[str, Cell]
-    note: str = ""
-    page_rows: Sequence[Row] | None = None
-
-    def markdown(self) -> list[str]:
-        """Lines of a Markdown table whose columns line up on a screen too."""
+    def markdown(self) -> str:
+        """A Markdown table whose columns line up on a screen too."""
         rows = self.rows if self.page_rows is None else self.page_rows
-        texts = [[*self.columns], *([cell(row) for cell in self.columns.values()] for row in rows)]
+        texts = [[*self.columns], *([CELLS.of(row, cell) for cell in self.columns.values()] for row in rows)]
         texts = [[text.replace("|", "\\|") for text in row] for row in texts]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         head, *body = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in texts]
-        return [head, "|" + "|".join("-" * (width + 2) for width in widths) + "|", *body]
+        return "\n".join([head, "|" + "|".join("-" * (width + 2) for width in widths) + "|", *body])
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -60,39 +74,12 @@ def tables(scores: Mapping[str, Any]) -> dict[str, Table]:
     return {name: table for name, make in TABLES.items() if (table := make(scores)).rows}
 
 
-def _each(cell: Callable[[str], Cell], *keys: str) -> dict[str, Cell]:
-    return {key.replace("_", " "): cell(key) for key in keys}
+def _each(*keys: str, how: str = "") -> dict[str, str]:
+    return {key.replace("_", " "): f"{{{key}:{how}}}" for key in keys}
 
 
-def _text(key: str) -> Cell:
-    return lambda row: str(row[key])
-
-
-def _count(key: str) -> Cell:
-    return lambda row: f"{row[key]:,}"
-
-
-def _number(key: str, digits: int = 1, unit: float = 1) -> Cell:
-    return lambda row: NONE if row[key] is None else f"{row[key] / unit:,.{digits}f}"
-
-
-def _percent(key: str) -> Cell:
-    return lambda row: NONE if row[key] is None else f"{100 * row[key]:.1f}"
-
-
-def _variant(row: Row) -> str:
-    return VARIANTS[row["variant"]]
-
-
-def _share(key: str) -> Cell:
-    """A share with its interval, where it has one."""
-    ends = (_percent(f"{key}_low"), _percent(f"{key}_high"))
-    return lambda row: (
-        _percent(key)(row) + ("" if row[f"{key}_low"] is None else f" ({'–'.join(end(row) for end in ends)})")
-    )
-
-
-GROUP: dict[str, Cell] = {"run": _text("run"), "variant": _variant, "domain": _text("domain")}
+def _interval(key: str) -> str:
+    return f"{{{key}:share}} ({{{key}_low:share}}–{{{key}_high:share}})"
 
 
 def _runs(scores: Mapping[str, Any]) -> Table:
@@ -105,10 +92,7 @@ def _runs(scores: Mapping[str, Any]) -> Table:
         }
         for run in scores["runs"]
     ]
-    return Table("Runs", rows, _each(_text, "run", "method", "options") | _each(_count, *COUNTS))
-
-
-COUNTS = ("finished", "failed", "missing", "listed", "in_benchmark")
+    return Table("Runs", rows, _each("run", "method", "options") | _each(*COUNTS, how=","))
 
 
 def _accuracy(scores: Mapping[str, Any], stage: str, title: str) -> Table:
@@ -120,18 +104,14 @@ def _accuracy(scores: Mapping[str, Any], stage: str, title: str) -> Table:
         rows.append({**_group_row(run, group), **_shares(group["scores"], stage, ks), **paper, **source})
     columns = {
         **GROUP,
-        "n": _count("n"),
-        **{f"Acc@{k} (%)": _share(f"acc@{k}") for k in ks},
-        **{f"paper's Acc@{k}": _percent(f"paper_acc@{k}") for k in ks},
-        "source of the paper's": lambda row: str(row["paper_source"] or NONE),
+        "n": "{n:,}",
+        **{f"Acc@{k} (%)": _interval(f"acc@{k}") for k in ks},
+        **{f"paper's Acc@{k}": f"{{paper_acc@{k}:share}}" for k in ks},
+        "source of the paper's": "{paper_source}",
     }
-    undecided = [
-        f"{row['run']}, {_variant(row)}, {row['domain']}: {row[f'undecided@{k}']} at {k} "
-        f"(Acc@{k} is at most {_percent(f'acc@{k}_if_undecided_right')(row)})"
-        for row in rows
-        for k in ks
-        if row[f"undecided@{k}"]
-    ]
+    words = "{run}, {variant:words}, {domain}: {undecided@K} at K (Acc@K is at most {acc@K_if_undecided_right:share})"
+    texts = {k: words.replace("K", str(k)) for k in ks}
+    undecided = [CELLS.of(row, text) for row in rows for k, text in texts.items() if row[f"undecided@{k}"]]
     note = f"The judge could not tell, and it counts as not right: {'; '.join(undecided)}." if undecided else ""
     return Table(title, rows, columns, note)
 
@@ -150,47 +130,51 @@ def _stratum(scores: Mapping[str, Any], key: str, title: str) -> Table:
     ]
     columns = {
         **GROUP,
-        **_each(_text, key),
-        **_each(_count, "n"),
-        **{f"Acc@{k} (%)": _share(f"both_acc@{k}") for k in ks},
-        **{f"{stage} Acc@{k}": _share(f"{stage}_acc@{k}") for stage in ("t", "v") for k in ks},
+        **_each(key),
+        "n": "{n:,}",
+        **{f"Acc@{k} (%)": _interval(f"both_acc@{k}") for k in ks},
+        **{f"{stage} Acc@{k}": _interval(f"{stage}_acc@{k}") for stage in ("t", "v") for k in ks},
     }
     return Table(title, rows, columns)
 
 
 def _cost(scores: Mapping[str, Any]) -> Table:
-    columns = GROUP | {"finished": _count("n"), "systematic (%)": _percent("systematic_share")} | _each(_count, *CALLS)
-    columns |= {
-        "asked a setting": _number("asked_per_setting"),
-        "s a setting": _number("seconds_median"),
-        "hours": _number("seconds_total", 2, 3600),
-        "pairs": _count("pairs"),
-        "unique (%)": _percent("new_share"),
+    rows = []
+    for run, group in _groups(scores):
+        calls, seconds, done = group["calls"], group["seconds"], group["finished"]
+        systematic, none = (group["verdicts"].get(key, 0) for key in ("systematic", "none"))
+        rows.append(
+            {
+                **_group_row(run, group),
+                "n": done,
+                "systematic": systematic,
+                "none": none,
+                "no_verdict": done - systematic - none,
+                "systematic_share": systematic / (systematic + none) if systematic + none else None,
+                **calls,
+                "asked_per_setting": calls["asked"] / done if done else None,
+                **{f"seconds_{key}": seconds[key] for key in ("median", "total")},
+                **{key: group[key] for key in ("pairs", "new_pairs")},
+                "new_share": group["new_pairs"] / group["pairs"] if group["pairs"] else None,
+            }
+        )
+    columns = {
+        **GROUP,
+        "finished": "{n:,}",
+        "systematic (%)": "{systematic_share:share}",
+        **_each(*CALLS, how=","),
+        "asked a setting": "{asked_per_setting:,.1f}",
+        "s a setting": "{seconds_median:,.1f}",
+        "hours": "{seconds_total:hours}",
+        "pairs": "{pairs:,}",
+        "unique (%)": "{new_share:share}",
     }
     note = (
         "Of finished settings. Systematic: share of the verdicts. Asked to unparsed: questions to models. Seconds: the "
         "median. Unique: share of the (image, sentence) pairs that the process had not had before, and which alone "
         "need scoring."
     )
-    return Table("Verdicts and cost", [_cost_row(run, group) for run, group in _groups(scores)], columns, note)
-
-
-def _cost_row(run: str, group: Mapping[str, Any]) -> Row:
-    calls, seconds, done = group["calls"], group["seconds"], group["finished"]
-    systematic, none = (group["verdicts"].get(key, 0) for key in ("systematic", "none"))
-    return {
-        **_group_row(run, group),
-        "n": done,
-        "systematic": systematic,
-        "none": none,
-        "no_verdict": done - systematic - none,
-        "systematic_share": systematic / (systematic + none) if systematic + none else None,
-        **calls,
-        "asked_per_setting": calls["asked"] / done if done else None,
-        **{f"seconds_{key}": seconds[key] for key in ("median", "total")},
-        **{key: group[key] for key in ("pairs", "new_pairs")},
-        "new_share": group["new_pairs"] / group["pairs"] if group["pairs"] else None,
-    }
+    return Table("Verdicts and cost", rows, columns, note)
 
 
 def _unfinished(scores: Mapping[str, Any]) -> Table:
@@ -204,22 +188,23 @@ def _unfinished(scores: Mapping[str, Any]) -> Table:
             if (more := len(some) - MOST_FAILURES) > 0:
                 shown.append({**some[-1], "setting": f"{more:,} more"})
     note = "unfinished.csv has all of them." if len(shown) < len(rows) else ""
-    return Table("Settings without a result", rows, _each(_text, "run", "setting", "reason"), note, shown)
+    return Table("Settings without a result", rows, _each("run", "setting", "reason"), note, shown)
 
 
 def _published(scores: Mapping[str, Any]) -> Table:
-    parts = ("encoder", "scorer", "summarizer")
+    parts, rows = ("encoder", "scorer", "summarizer"), scores["published"]
     columns = {
-        "stage": _text("stage"),
-        "domain": _text("domain"),
-        "variant": _variant,
-        "method": _text("method"),
-        ", ".join(parts): lambda row: ", ".join(row[key] for key in parts if row[key]) or NONE,
-        "Acc@1 (%)": _percent("acc1"),
-        "Acc@5 (%)": _percent("acc5"),
-        "source": _text("source"),
+        "stage": "{stage}",
+        "domain": "{domain}",
+        "variant": "{variant:words}",
+        "method": "{method}",
+        ", ".join(parts): "{parts}",
+        "Acc@1 (%)": "{acc1:share}",
+        "Acc@5 (%)": "{acc5:share}",
+        "source": "{source}",
     }
-    return Table("What the paper published for these domains and variants", scores["published"], columns)
+    shown = [{**row, "parts": ", ".join(row[key] for key in parts if row[key]) or None} for row in rows]
+    return Table("What the paper published for these domains and variants", rows, columns, page_rows=shown)
 
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], Table]] = {
@@ -262,55 +247,10 @@ def _shares(part: Mapping[str, Any] | None, stage: str, ks: Sequence[int]) -> Ro
 
 def markdown(scores: Mapping[str, Any], *, figures: Sequence[str] = ()) -> str:
     """The page: what was scored and how, every table, and the named figures, whose files lie beside it."""
-    bench, judge = scores["benchmark"], scores["judge"]
-    asked = f"judge {judge['name']}" + (f", revision {judge['revision']}" if judge["revision"] else "")
-    asked += f", prompt {judge['prompt_hash']}" if judge["prompt_hash"] else ""
-    intervals = (
-        f"Ranges are 95 % intervals of a bootstrap over settings ({scores['resamples']:,} resamples, seed "
-        f"{scores['seed']}); that of 0 or 100 % has no width."
-        if scores["resamples"]
-        else "No intervals were computed."
-    )
-    pairs = f"{scores['judgements']:,} different pairs of names were judged, {scores['unparsed']:,} of them unparsed "
-    lines = [
-        "# Results on the benchmark",
-        "",
-        f"Benchmark {bench['name']}, revision {bench['revision']}, {bench['settings']:,} settings; {asked}. "
-        f"{pairs}and {scores['failed']:,} failed. Acc@K is the share of settings whose planted names are among the "
-        f"first K given. {intervals}",
-        "",
-        *(f"- {line}" for line in remarks(scores)),
-        "",
-    ]
-    for name, table in tables(scores).items():
-        if name == "verdicts_and_cost":  # after the numbers that the figures show
-            for figure in figures:
-                lines += [f"## {TITLES[figure]}", "", f"![{TITLES[figure]}]({figure}.png)", ""]
-        lines += [f"## {table.title}", "", *table.markdown(), ""]
-        lines += [table.note, ""] if table.note else []
-    return "\n".join(lines).rstrip() + "\n"
+    from jinja2 import Environment, StrictUndefined
 
-
-def remarks(scores: Mapping[str, Any]) -> list[str]:
-    """How much of what each run lists, and of the benchmark, has a result, and what may not be compared."""
-    counts = "count as not right" if scores["missing"] == "wrong" else "are left out of all shares"
-    lines = []
-    for run in scores["runs"]:
-        text = f"{run['name']}: {run['finished']:,} of {run['listed']:,} settings are finished"
-        if run["listed"] < run["in_benchmark"]:
-            text += f" (the benchmark has {run['in_benchmark']:,})"
-        failed, absent = len(run["failed"]), len(run["missing"])
-        if failed or absent:
-            text += f"; {failed:,} failed and {absent:,} have no result yet, which {counts}"
-        if run["unlisted"]:
-            text += f"; {len(run['unlisted']):,} results of settings that run.json does not list are not used"
-        lines.append(text + ".")
-    if not scores["same_settings"]:
-        lines.append("The runs are about different settings, so that their shares are not of the same thing.")
-    if scores["published"]:
-        lines.append(
-            "The paper's numbers (Varma et al., arXiv 2607.15216) stand beside runs of the same domain and variant; "
-            "they are for its own method in the composition that it chose. Data, judge and models differ: the numbers "
-            "show the scale, and which is better cannot be read off them."
-        )
-    return lines
+    jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    jinja.filters["n"] = "{:,}".format
+    page = jinja.from_string(resources.files("symbal_hf.bench").joinpath("report.md.jinja").read_text("utf-8"))
+    titles = {figure: TITLES[figure] for figure in figures}
+    return page.render(scores, tables=tables(scores), figures=titles).rstrip() + "\n"

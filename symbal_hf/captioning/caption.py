@@ -10,15 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.captioning.caption_files import check_out, image_names, write_captions
-from symbal_hf.core.devices import check_device, check_dtype
+from symbal_hf.captioning.options import Captioning
 from symbal_hf.core.errors import BadData, ChatFailed
-from symbal_hf.core.options import SourceFormat, refuse_idle, refuse_idle_of_chat
+from symbal_hf.core.options import (
+    Asking,
+    Chance,
+    Placing,
+    Reading,
+    given,
+    refuse_idle,
+    refuse_idle_of_chat,
+    take,
+    values_of,
+)
 from symbal_hf.core.store import Store
 from symbal_hf.data.images_only import ImageRows, load_images
 from symbal_hf.models.captioner import ASKED, Upright, captioner_spec, captions_of
 from symbal_hf.models.chat.prompting import Prompts
-from symbal_hf.models.chat.protocol import Answer
-from symbal_hf.models.chat.server import check_concurrency
+from symbal_hf.models.chat.protocol import Answer, ChatModel
 from symbal_hf.models.composition import Composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.parts import Parts, load_chat, named
@@ -26,11 +35,6 @@ from symbal_hf.results.findings import Skipped
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-    from symbal_hf.core.options import OnBadRow
-    from symbal_hf.models.chat.protocol import ChatModel
-
-BATCH = 8  # images at once in this process
 
 
 @dataclass(frozen=True)
@@ -61,25 +65,9 @@ def caption(
     *,
     model: str | ChatModel,
     out: str | Path,
-    prompt: str | None = None,
-    prompts: str | Path | None = None,
-    max_tokens: int = 512,
-    temperature: float = 0.0,
-    seed: int = 0,
-    batch_size: int = BATCH,
-    concurrency: int = 32,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
-    image_column: str | None = None,
-    image_root: str | Path | None = None,
-    limit: int | None = None,
-    sample: int | None = None,
-    on_bad_row: OnBadRow = "warn",
-    source_format: SourceFormat = "auto",
-    allow_download: bool = False,
     store: Store | None = None,
     progress: Progress = quiet,
+    **options: Any,
 ) -> Captioned:
     """Let a model caption images, into a file that `symbal audit` reads as it is.
 
@@ -92,27 +80,18 @@ def caption(
         model: "hf:MODEL[@revision]" in this process (a chat model, or a captioner that takes no words), a server's
             "openai:URL#MODEL", a name of `symbal_hf.models.captioner`, or an object that is a chat model.
         out: a .jsonl file, which names the images, or a .parquet file, which holds them.
-        prompt: what the model is asked, word for word; by default the packaged prompt "describe_image".
-        prompts: folder whose describe_image.jinja takes the place of the packaged one.
-        max_tokens: of a caption, at least 1; a longer one is cut off there.
-        temperature: 0 for the likeliest caption; above 0 captions are drawn, by `seed`.
-        seed: of `sample`, and of captions that are drawn.
-        batch_size: images at once in this process; fewer where they do not fit in memory.
-        concurrency: questions in flight to one server, at least 1.
-        device: where a model of this process runs: "auto", "cpu", "mps", "cuda", "cuda:1".
-        dtype: its numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
-        device_map: "auto" spreads a model that fits no single GPU over all of them.
-        image_column: and the other options of reading: see `symbal_hf.data.images_only.load_images`.
         store: where captions are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
-
-    Returns:
-        Where the captions are, how many, and which rows have none.
+        options: flat keywords of `symbal_hf.captioning.options.Captioning` (prompt, by default the packaged one;
+            max_tokens, temperature, batch_size), and of `Reading`, `Asking`, `Placing` and `Chance` in
+            `symbal_hf.core.options`, as far as captions of images depend on them (image_column, image_root, limit,
+            sample, on_bad_row, source_format, allow_download; a folder of `prompts` has a describe_image.jinja).
 
     Raises:
         BadData: no images, a bad row (policy "error"), a prompt for a captioner that takes none, a folder of prompts
             that holds none of ours, or an `out` that holds something else.
         ChatFailed: the model captions none of the images, or there is no sense in asking on.
+        TypeError: an option that is not there.
         ValueError: an option out of its range, or a device for a model that does not run in this process.
 
     Example:
@@ -140,59 +119,38 @@ def caption(
         >>> print(done.path.read_text(), end="")
         {"id": "red", "image": "red.png", "caption": "A plain square."}
     """
-    if max_tokens < 1 or temperature < 0:
-        raise ValueError(f"max_tokens={max_tokens}, temperature={temperature}; at least 1 token and 0 are needed.")
-    spec, chat = _captioner(
-        model, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
+    groups = take(options, Captioning, Reading, Asking, Placing, Chance, by="caption")
+    captioning, reading, asking, placing, chance = groups
+    spec, chat = _captioner(model, captioning, asking, placing)
+    if not captioning.temperature and reading.sample is None:
+        refuse_idle("without sample or a temperature nothing is drawn", seed=chance.seed)
+    asked = asked_prompts(chat, captioning.prompt, asking.prompts)
+    rows = images if isinstance(images, ImageRows) else load_images(images, **given(reading, chance))
+    parts = Parts(
+        Composition(captioner=spec, chat=spec), store or Store(), prompts=asked, objects={spec: chat}, progress=progress
     )
-    if not temperature and sample is None:
-        refuse_idle("without sample or a temperature nothing is drawn", seed=seed)
-    asked = asked_prompts(chat, prompt, prompts)
-    rows = images
-    if not isinstance(rows, ImageRows):
-        rows = load_images(
-            rows,
-            image_column=image_column,
-            image_root=image_root,
-            limit=limit,
-            sample=sample,
-            seed=seed,
-            on_bad_row=on_bad_row,
-            source_format=source_format,
-            allow_download=allow_download,
-        )
-    composition = Composition(captioner=spec, chat=spec)
-    parts = Parts(composition, store or Store(), prompts=asked, objects={spec: chat}, progress=progress)
-    decoding = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
-    chosen = {"limit": limit, "sample": sample}
-    return _captioned(Path(out), rows, parts, decoding, chosen, strict=on_bad_row == "error")
-
-
-def _captioned(
-    out: Path, rows: ImageRows, parts: Parts, decoding: dict[str, Any], chosen: dict[str, Any], *, strict: bool
-) -> Captioned:
-    """Caption the images, and write those that got a caption."""
-    spec = str(parts.composition.captioner)
-    chat = parts.chat(spec)
-    asked = None if getattr(chat, "wordless", False) else parts.prompts
+    decoding = {"max_tokens": captioning.max_tokens, "temperature": captioning.temperature, "seed": chance.seed}
+    libraries = ("symbal-hf", *(("transformers", "torch") if chat.name.startswith("hf:") else ()))
+    wordless, out = getattr(chat, "wordless", False), Path(out)
     provenance = {
         "model": chat.name,
         "revision": chat.revision,
         "settings": getattr(chat, "settings", ""),
-        "prompt": asked and asked.render(ASKED),
-        "prompt_hash": asked and asked.hash(ASKED),
+        "prompt": None if wordless else asked.render(ASKED),
+        "prompt_hash": None if wordless else asked.hash(ASKED),
         **decoding,
         "source": rows.read or rows.source,
-        **chosen,
-        "versions": _versions(chat.name),
+        "limit": reading.limit,
+        "sample": reading.sample,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in libraries}},
     }
     replaces = check_out(out, provenance, rows.ids)
-    names: Sequence[str | None] = [None] * len(rows)
+    names: list[str | None] = [None] * len(rows)
     root = None
     if out.suffix.lower() == ".jsonl":
         names, root = image_names(rows.images, out, rows.source)
     shown = Upright(rows.images)
-    if strict:
+    if reading.on_bad_row == "error":
         _check_readable(shown, rows)
     answers = captions_of(parts, spec, shown, len(rows), **decoding)
     outcome = _outcome(answers, rows, shown, chat, parts)
@@ -206,29 +164,16 @@ def _captioned(
 
 
 def _captioner(
-    model: str | ChatModel, *, concurrency: int, batch_size: int, device: str, dtype: str, device_map: str | None
+    model: str | ChatModel, captioning: Captioning, asking: Asking, placing: Placing
 ) -> tuple[str, ChatModel]:
-    """The captioner's spec and the captioner; options are checked whether they mean something to this one or not."""
-    check_concurrency(concurrency)
-    check_device(device)
-    check_dtype(dtype)
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size} leaves no image to caption at once; give at least 1.")
-    refuse_idle_of_chat(
-        captioner_spec(model) if isinstance(model, str) else model,
-        concurrency=concurrency,
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        batch_size=None if batch_size == BATCH else batch_size,
-    )
-    if isinstance(model, str):
-        spec = captioner_spec(model)
-        return spec, load_chat(
-            spec, concurrency=concurrency, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
-        )
-    (spec,) = (name for name in named({"captioner": model})[0].values() if name is not None)
-    return spec, model
+    """The captioner's spec and the captioner."""
+    placed = {"concurrency": asking.concurrency, **values_of(placing)}
+    asked = captioner_spec(model) if isinstance(model, str) else model
+    refuse_idle_of_chat(asked, batch_size=given(captioning).get("batch_size"), **placed)
+    if isinstance(asked, str):
+        return asked, load_chat(asked, batch_size=captioning.batch_size, **placed)
+    (name,) = (name for name in named({"captioner": asked})[0].values() if name is not None)
+    return name, asked
 
 
 def _outcome(
@@ -246,12 +191,15 @@ def _outcome(
             raise BadData(
                 f"none of the {len(images)} images of {images.source} can be read; the first: {shown.bad[0]}."
             )
-        reason = next(answer.error for row, answer in enumerate(answers) if row not in shown.bad)
+        first = next(answer.error for row, answer in enumerate(answers) if row not in shown.bad)
         raise ChatFailed(
-            f"{chat.name} captions none of the {len(images)} images of {images.source}; the first: {reason}"
+            f"{chat.name} captions none of the {len(images)} images of {images.source}; the first: {first}"
         )
     skipped = [{"row_id": row.row_id, "reason": row.reason} for row in images.skipped]
-    skipped += [{"row_id": images.ids[row], "reason": _reason(answers[row], shown.bad.get(row))} for row in lacking]
+    for row in lacking:
+        said = (answers[row].error or "no answer came").rstrip(".")
+        reason = f"unreadable image: {shown.bad[row]}" if row in shown.bad else said
+        skipped.append({"row_id": images.ids[row], "reason": reason})
     counts = parts.ledger.counts.values()
     return {
         "rows": len(images) + len(images.skipped),
@@ -266,8 +214,7 @@ def _outcome(
 def asked_prompts(chat: ChatModel, prompt: str | None, prompts: str | Path | None) -> Prompts:
     """The prompts with the one that captions are asked by.
 
-    Raises:
-        BadData: a prompt for a captioner that takes none, two prompts, or a folder without this one.
+    Raises `BadData`: a prompt for a captioner that takes none, two prompts, or a folder without this one.
     """
     if prompt is not None and prompts is not None:
         raise BadData("two prompts were given; give prompt or prompts, not both.")
@@ -293,12 +240,3 @@ def _check_readable(shown: Upright, images: ImageRows) -> None:
                 f"row {images.ids[row]} of {images.source}: unreadable image: {error}; mend it or pass "
                 "on_bad_row='warn'."
             ) from error
-
-
-def _reason(answer: Answer, unread: str | None) -> str:
-    return (answer.error or "no answer came").rstrip(".") if unread is None else f"unreadable image: {unread}"
-
-
-def _versions(model: str) -> dict[str, str]:
-    libraries = ("symbal-hf", *(("transformers", "torch") if model.startswith("hf:") else ()))
-    return {"python": platform.python_version(), **{name: version(name) for name in libraries}}

@@ -7,14 +7,12 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import write_whole
 from symbal_hf.data.origin import about, provenance_of
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import Images
+from symbal_hf.data.table import Images
 
 KINDS = (".jsonl", ".parquet")
 # What two runs must share for the second to complete the file of the first; limit and sample may differ.
@@ -45,21 +43,16 @@ def image_names(images: Images, out: Path, source: str) -> tuple[list[str | None
         files.append(file if isinstance(file, str) else file.resolve())
     paths = [file for file in files if isinstance(file, Path)]
     here, root = out.parent.resolve(), images.root
-    if all(path.is_relative_to(here) for path in paths):
-        return [_name(file, here) for file in files], None
-    root = root or Path(os.path.commonpath([path.parent for path in paths]))
-    return [_name(file, root) for file in files], root
-
-
-def _name(file: Path | str | None, root: Path) -> str | None:
-    return file.relative_to(root).as_posix() if isinstance(file, Path) else file
+    inside = all(path.is_relative_to(here) for path in paths)
+    top = here if inside else root or Path(os.path.commonpath([path.parent for path in paths]))
+    names = [file.relative_to(top).as_posix() if isinstance(file, Path) else file for file in files]
+    return names, None if inside else top
 
 
 def check_out(out: Path, provenance: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
     """The digest of the file that is already there, if any, which rows `ids` of a run like this may replace.
 
-    Raises:
-        BadData: a name of another kind, or a file that holds anything else.
+    Raises `BadData`: a name of another kind, or a file that holds anything else.
     """
     if out.suffix.lower() not in KINDS:
         raise BadData(f"out={str(out)!r}; captions are written to a {' or '.join(KINDS)} file.")
@@ -98,13 +91,13 @@ def write_captions(
     provenance: dict[str, Any],
     replaces: Sequence[str] = (),
 ) -> None:
-    """Write `out` whole, and beside it how it was made.
+    """Write `out` whole, a .jsonl or .parquet file, and beside it how it was made.
 
     Args:
-        out: a .jsonl or .parquet file.
+        out: the file.
         rows: id, image (a name), caption and whatever else is known of each.
         images: of which a .parquet file holds those that have a caption.
-        which: for each row of `rows` its row in `images`.
+        which: for each of `rows` its row in `images`.
         provenance: must have `SAME`, and "image_root" where the names in a .jsonl file are relative to another folder.
         replaces: digest of the file that is there.
     """

@@ -12,21 +12,15 @@ from symbal_hf.cli.cache import cache
 from symbal_hf.cli.captioning import caption, estimate, serve_command
 from symbal_hf.cli.followup import compare, repair, report, validate
 from symbal_hf.cli.hub import leaderboard, submit
-from symbal_hf.cli.options import Panels
+from symbal_hf.cli.options import Commands
 from symbal_hf.cli.scoring import judge, metric
 from symbal_hf.core.errors import BadData, ChatFailed, DeadRank, MissingModel, UnknownOption
 
 EXPECTED = (BadData, ChatFailed, DeadRank, MissingModel, UnknownOption, FileNotFoundError, ValueError)
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # brackets in help texts are brackets
-    pretty_exceptions_enable=False,
-    help="Find the errors that a captioning model keeps making, and what in the image sets them off.",
-)
+app = Commands("Find the errors that a captioning model keeps making, and what in the image sets them off.")
 for command in (audit, demo, caption, validate, compare, repair, report, estimate, serve_command, submit):
-    app.command(cls=Panels)(command)
+    app.command()(command)
 for name, commands in (
     ("bench", bench), ("cache", cache), ("judge", judge), ("leaderboard", leaderboard), ("metric", metric)
 ):  # fmt: skip

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from symbal_hf.cli.options import (
-    MethodOption,
-    PresetOption,
-    SourceArgument,
-    VocabularyOption,
-    like,
-    warn_left_out,
-    with_options,
-)
-from symbal_hf.cli.screen import progress, say, screen
+from symbal_hf.cli.options import MethodOption, PresetOption, SourceArgument, VocabularyOption, like, warn_left_out
+from symbal_hf.cli.screen import progress, say, screen, show_table
 from symbal_hf.core.options import Asking, Chance, Gates, Parts, Placing, Processes, Reading, Summing, given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.table import Table
 
     from symbal_hf.data.table import AuditData
     from symbal_hf.results.findings import AuditResult, Finding
@@ -30,7 +20,6 @@ if TYPE_CHECKING:
 OutOption = Annotated[Path, typer.Option(help="Folder for findings.json, findings.csv and report.html.")]
 
 
-@with_options
 def audit(
     source: SourceArgument,
     *,
@@ -59,7 +48,6 @@ def audit(
     data = load_data(source, **given(reading, chance))
     root = "" if data.images is None or data.images.root is None else f", images under {data.images.root}"
     say(f"read {data.source}: {len(data):,} rows, {len(data.skipped):,} left out{root}")
-    how: dict[str, Any] = {"limit": reading.limit, "sample": reading.sample, "on_bad_row": reading.on_bad_row}
     result = run_audit(
         data,
         preset=preset,
@@ -67,8 +55,7 @@ def audit(
         vocabulary=vocabulary,
         pairs=pairs,
         progress=progress,
-        **how,
-        **given(parts, gates, summing, asking, placing, processes, chance),
+        **given(reading, parts, gates, summing, asking, placing, processes, chance),
     )
     if reading.on_bad_row == "warn":
         warn_left_out(result.skipped, "findings.json")
@@ -105,43 +92,29 @@ def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
         say(f"no map of facts: {no_map}")
     paths = result.write(out)
     paths["html"] = write_report(result, out / "report.html", thumbnail=thumbnails_of(data))
-    _table(result)
+    n = result.counts["rows"]
+    if result.findings:
+        _show(f"Systematic misalignments in {n:,} captions", result.findings)
+    else:
+        screen().print(f"[bold]Nothing systematic was found[/bold] in {n:,} rows: {result.why_none}.")
+    if result.asked:
+        _show("Pairs that were asked for", result.asked)
     say("wrote " + ", ".join(str(p) for p in paths.values()))
 
 
-def _table(result: AuditResult) -> None:
-    console = screen()
-    if not result.findings:
-        console.print(
-            f"[bold]Nothing systematic was found[/bold] in {result.counts['rows']:,} rows: {result.why_none}."
-        )
-    else:
-        console.print(_findings(f"Systematic misalignments in {result.counts['rows']:,} captions", result.findings))
-    if result.asked:
-        console.print(_findings("Pairs that were asked for", result.asked))
-
-
-def _findings(title: str, findings: Sequence[Finding]) -> Table:
-    from rich.table import Table
-
-    table = Table(title=title)
-    for name in (
-        "captions wrongly say",
-        "when the image shows",
-        "error rate with / without",
-        "times as often",
-        "V",
-        "p",
-    ):
-        table.add_column(name, justify="left" if name.startswith(("captions", "when")) else "right")
+def _show(title: str, findings: Sequence[Finding]) -> None:
+    rows = []
     for f in findings:
         times = f"{f.risk_ratio:.1f} ({f.risk_ratio_low:.1f}-{f.risk_ratio_high:.1f})"
-        table.add_row(
-            f.textual_error,
-            f.visual_feature,
-            f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
-            times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown",
-            f"{f.cramers_v:.2f}",
-            f"{f.p_value_corrected:.1e}",
+        rows.append(
+            (
+                f.textual_error,
+                f.visual_feature,
+                f"{f.error_rate_with:.1%} / {f.error_rate_without:.1%}",
+                times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown",
+                f"{f.cramers_v:.2f}",
+                f"{f.p_value_corrected:.1e}",
+            )
         )
-    return table
+    names = ("captions wrongly say", "when the image shows")
+    show_table(title, names, ("error rate with / without", "times as often", "V", "p"), rows)

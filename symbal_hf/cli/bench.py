@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,10 +10,10 @@ import typer
 
 from symbal_hf.cli.options import (
     BenchmarkArgument,
+    Commands,
     CreatePrOption,
     KOption,
     Only,
-    Panels,
     PresetOption,
     PrivateOption,
     RepoOption,
@@ -22,9 +21,8 @@ from symbal_hf.cli.options import (
     StoreOption,
     VocabularyOption,
     store_of,
-    with_options,
 )
-from symbal_hf.cli.screen import progress, say
+from symbal_hf.cli.screen import progress, say, screen
 from symbal_hf.core.options import (
     Asking,
     Chance,
@@ -42,12 +40,8 @@ from symbal_hf.core.options import (
 
 if TYPE_CHECKING:
     from benchmark_builder.bases.base import Base
-    from benchmark_builder.writing.build import Built
-    from symbal_hf.bench.run import Told
 
-bench = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Make datasets with known systematic errors, one or hundreds."
-)
+bench = Commands("Make datasets with known systematic errors, one or hundreds.")
 
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a built benchmark.")]
 
@@ -72,19 +66,40 @@ class OfBase(Group):
     annotations: Path | None = option(None, "mimic_cxr: CSV of physician annotations.")
 
 
-CustomColumns = Only(
-    "image_column",
-    "caption_column",
-    "reference_column",
-    "objects_column",
-    "image_root",
-    "join",
-    panel="Reading, of the base custom",
-)
+@dataclass(frozen=True)
+class Planting(Group):
+    """What is planted."""
+
+    sampling: str | None = option(
+        None,
+        "table: the paper's pairs (the default for coco, mimic_cxr, openi). random, popular, adversarial: a t drawn "
+        "for each v (all three elsewhere). Several are separated by commas.",
+    )
+    pairs: Path | None = option(None, "CSV with textual_error,visual_feature, instead of sampling.")
+    strengths: str = option("0.3,0.6,0.9", "Target Cramér's V, separated by commas.")
+    statistics: Path | None = option(
+        None, "Table with objects, or COCO's instances JSON, for popular and adversarial; else the base."
+    )
+    min_images: int = option(10, "An error with a v in fewer images is not called systematic.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pairs is not None:
+            refuse_idle("the pairs are given", sampling=self.sampling, statistics=self.statistics)
+        elif set(self.how) == {"random"}:
+            refuse_idle("only the samplings popular and adversarial go by it", statistics=self.statistics)
+
+    @property
+    def how(self) -> tuple[str, ...]:
+        """The samplings."""
+        return tuple(kind.strip() for kind in (self.sampling or "").split(",") if kind.strip())
 
 
-@bench.command(cls=Panels)
-@with_options
+Columns = ("image_column", "caption_column", "reference_column", "objects_column", "image_root", "join")
+CustomColumns = Only(*Columns, panel="Reading, of the base custom")
+
+
+@bench.command()
 def plant(
     source: Annotated[Path, typer.Argument(help="A table with captions and objects columns.")],
     *,
@@ -115,8 +130,7 @@ def plant(
     )
 
 
-@bench.command(cls=Panels)
-@with_options
+@bench.command()
 def build(
     *,
     base: Annotated[
@@ -127,23 +141,8 @@ def build(
     source: Annotated[
         Path | None, typer.Option(help="Folder of your copy; for custom a table, a folder or a Hub id.")
     ] = None,
-    sampling: Annotated[
-        str | None,
-        typer.Option(
-            help="table: the paper's pairs (the default for coco, mimic_cxr, openi). random, popular, adversarial: a t "
-            "drawn for each v (all three elsewhere). Several are separated by commas."
-        ),
-    ] = None,
-    pairs: Annotated[
-        Path | None, typer.Option(help="CSV with textual_error,visual_feature, instead of sampling.")
-    ] = None,
-    strengths: Annotated[str, typer.Option(help="Target Cramér's V, separated by commas.")] = "0.3,0.6,0.9",
-    statistics: Annotated[
-        Path | None,
-        typer.Option(help="Table with objects, or COCO's instances JSON, for popular and adversarial; else the base."),
-    ] = None,
-    min_images: Annotated[int, typer.Option(help="An error with a v in fewer images is not called systematic.")] = 10,
     images: Annotated[bool, typer.Option(help="Store the images, once for all settings.")] = True,
+    planting: Planting,
     of_base: OfBase,
     reading: Annotated[Reading, CustomColumns],
     chance: Chance,
@@ -153,8 +152,6 @@ def build(
     from benchmark_builder.writing.build import build as run_build
     from symbal_hf.data.benchmarks import remember
 
-    how = tuple(kind.strip() for kind in (sampling or "").split(",") if kind.strip())
-    _check_sampling(how, pairs, statistics)
     found = read_base(
         base,
         source,
@@ -168,34 +165,21 @@ def build(
     built = run_build(
         found,
         out,
-        pairs=_pairs(found, pairs, how, statistics, min_images, chance.seed),
-        strengths=_numbers(strengths),
-        sampling=str(pairs or ",".join(how) or "default"),
-        min_images=min_images,
+        pairs=_pairs(found, planting, chance.seed),
+        strengths=_numbers(planting.strengths),
+        sampling=str(planting.pairs or ",".join(planting.how) or "default"),
+        min_images=planting.min_images,
         seed=chance.seed,
         progress=progress,
     )
     remember(out)
-    _show_built(built, out, f"{found.name}-clean-reference_free")
-
-
-def _show_built(built: Built, out: Path, clean: str) -> None:
-    """What was written, in numbers, and how it is loaded."""
     _print_table(out)
     if not built.has_figures:
-        typer.echo(
-            "no figures: they need matplotlib (pip install 'symbal-hf[report]', then symbal bench stats)", err=True
-        )
+        need = "they need matplotlib (pip install 'symbal-hf[report]', then symbal bench stats)"
+        typer.echo(f"no figures: {need}", err=True)
     say(f"wrote {len(built.feasible)} settings of {len(built.settings)} candidates to {out}")
+    clean = f"{found.name}-clean-reference_free"
     say(f"load_dataset({str(out)!r}, {clean!r}, split='test') gives the captions before anything was planted")
-
-
-def _check_sampling(how: tuple[str, ...], pairs: Path | None, statistics: Path | None) -> None:
-    """Refuse what does not decide which pairs there are."""
-    if pairs is not None:
-        refuse_idle("the pairs are given", sampling=",".join(how) or None, statistics=statistics)
-    elif set(how) == {"random"}:
-        refuse_idle("only the samplings popular and adversarial go by it", statistics=statistics)
 
 
 def _numbers(strengths: str) -> list[float]:
@@ -205,19 +189,17 @@ def _numbers(strengths: str) -> list[float]:
         raise ValueError(f"strengths={strengths!r}; give numbers in (0, 1] separated by commas.") from None
 
 
-def _pairs(
-    base: Base, pairs: Path | None, how: tuple[str, ...], statistics: Path | None, min_images: int, seed: int
-) -> Any:
+def _pairs(base: Base, planting: Planting, seed: int) -> Any:
     """What is planted: the pairs of a file, or drawn."""
     from benchmark_builder.planting.pairs import pairs_for, read_pairs, read_statistics
 
-    if pairs is not None:
-        return read_pairs(pairs)
-    counts = read_statistics(statistics) if statistics else None
-    return pairs_for(base, how, statistics=counts, min_images=min_images, seed=seed)
+    if planting.pairs is not None:
+        return read_pairs(planting.pairs)
+    counts = read_statistics(planting.statistics) if planting.statistics else None
+    return pairs_for(base, planting.how, statistics=counts, min_images=planting.min_images, seed=seed)
 
 
-@bench.command(cls=Panels)
+@bench.command()
 def stats(
     folder: FolderArgument,
     out: Annotated[Path | None, typer.Option(help="Where to; by default the benchmark's own statistics/.")] = None,
@@ -235,14 +217,12 @@ def stats(
 
 
 def _print_table(folder: Path) -> None:
-    from rich.console import Console
-
     from benchmark_builder.writing.stats import statistics, table
 
-    Console(width=None if sys.stdout.isatty() else 120).print(table(statistics(folder)))
+    screen().print(table(statistics(folder)))
 
 
-@bench.command(cls=Panels)
+@bench.command()
 def publish(
     folder: FolderArgument,
     repo: RepoOption,
@@ -258,8 +238,7 @@ def publish(
     say(f"published {folder}: {url}")
 
 
-@bench.command(cls=Panels)
-@with_options
+@bench.command()
 def run(
     benchmark: BenchmarkArgument,
     *,
@@ -274,8 +253,7 @@ def run(
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many settings, spread over all.")] = None,
     preset: PresetOption = "lite",
     context_tokens: Annotated[
-        int | None,
-        typer.Option(help="Of direct: tokens of its question and answer together.", show_default="16384"),
+        int | None, typer.Option(help="Of direct: tokens of its question and answer together.", show_default="16384")
     ] = None,
     rank: Annotated[
         int | None, typer.Option(help="Which of the processes this is; told by torchrun and SLURM.")
@@ -315,21 +293,14 @@ def run(
     run_method = make_method(method, **options, **given(asking, placing), progress=progress)
     results.start(manifest(opened, settings, method=method, options={**options, "prompts": texts}))
     became = run_bench(opened, run_method, results, settings=settings, progress=progress)
-    _show_run(became, out)
-
-
-def _show_run(became: Told, out: Path) -> None:
-    for name, reason in list((became.failed or {}).items())[:10]:
+    for name, reason in list(became.failed.items())[:10]:
         typer.echo(f"{name} gave no result: {reason}", err=True)
-    say(
-        f"{became.done} settings done, {became.before} were before, {len(became.failed or {})} failed; results in {out}"
-    )
+    say(f"{became.done} settings done, {became.before} were before, {len(became.failed)} failed; results in {out}")
     if became.pairs:
         say(f"{became.new_pairs / became.pairs:.1%} of {became.pairs:,} (image, sentence) pairs were new")
 
 
-@bench.command(cls=Panels)
-@with_options
+@bench.command()
 def report(
     results: Annotated[list[Path], typer.Argument(help="Folders that `symbal bench run` wrote, one a run.")],
     *,

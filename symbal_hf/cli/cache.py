@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
-from symbal_hf.cli.options import StoreOption
+from symbal_hf.cli.options import Commands, StoreOption
 from symbal_hf.cli.screen import say
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.store import Store, default_path
 
-cache = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See and prune the store of results.")
+cache = Commands("See and prune the store of results.")
 
 DAY = 86400.0
 MB = 1_000_000
@@ -20,8 +22,6 @@ MB = 1_000_000
 @cache.command()
 def info(store: StoreOption = None) -> None:
     """Show the store's place and size, and its entries by kind and age."""
-    from symbal_hf.core.store import Store
-
     if (path := _there(store)) is None:
         return
     opened = Store(path)
@@ -47,9 +47,6 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
 ) -> None:
     """Forget results, which are computed again when they are needed. Not while a run is using the store."""
-    from symbal_hf.core.errors import BadData
-    from symbal_hf.core.store import Store
-
     if older_than is None and keep_newest_mb is None:
         raise BadData("nothing says what to forget; give --older-than DAYS, --keep-newest-mb N or both.")
     if (path := _there(store)) is None:
@@ -65,8 +62,6 @@ def prune(
 
 
 def _there(store: Path | None) -> Path | None:
-    from symbal_hf.core.store import default_path
-
     path = store or default_path()
     if not path.is_file():
         say(f"no store at {path} yet")

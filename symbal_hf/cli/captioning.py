@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from symbal_hf.cli.options import (
-    BatchOption,
-    MethodOption,
-    Only,
-    PresetOption,
-    SourceArgument,
-    like,
-    warn_left_out,
-    with_options,
-)
-from symbal_hf.cli.screen import progress, say
+from symbal_hf.captioning.options import Captioning
+from symbal_hf.cli.options import MethodOption, Only, PresetOption, SourceArgument, like, warn_left_out
+from symbal_hf.cli.screen import progress, say, show_table
 from symbal_hf.core.options import Asking, Chance, Parts, Placing, Reading, given, refuse_idle
 
 if TYPE_CHECKING:
@@ -32,7 +24,6 @@ PresetParts = Only(
 )
 
 
-@with_options
 def caption(
     images: Annotated[
         str,
@@ -49,12 +40,7 @@ def caption(
         ),
     ],
     out: Annotated[Path, typer.Option(help="A .jsonl file, which names the images, or .parquet, which holds them.")],
-    prompt: Annotated[str | None, typer.Option(help="What the model is asked, word for word.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a caption, at most.")] = 512,
-    temperature: Annotated[
-        float, typer.Option(min=0, help="0: the likeliest caption; above, captions are drawn.")
-    ] = 0.0,
-    batch_size: Annotated[int, BatchOption] = 8,
+    captioning: Captioning,
     reading: Annotated[Reading, ImageReading],
     asking: Annotated[Asking, Only(prompts="Folder whose describe_image.jinja replaces the packaged prompt.")],
     placing: Placing,
@@ -68,21 +54,10 @@ def caption(
 
     captioner_spec(model)
     rows = load_images(images, **given(reading, chance))
-    _announce(rows, model, prompt or Prompts(asking.prompts).source(ASKED), max_tokens)
-    done = run_caption(
-        rows,
-        model=model,
-        out=out,
-        prompt=prompt,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        batch_size=batch_size,
-        limit=reading.limit,
-        sample=reading.sample,
-        on_bad_row=reading.on_bad_row,
-        progress=progress,
-        **given(asking, placing, chance),
-    )
+    _announce(rows, model, captioning.prompt or Prompts(asking.prompts).source(ASKED), captioning.max_tokens)
+    # Of the options of reading, those that do not tell how rows are read still count.
+    how = given(captioning, reading, asking, placing, chance)
+    done = run_caption(rows, model=model, out=out, progress=progress, **how)
     if reading.on_bad_row == "warn":
         warn_left_out(done.skipped, f"{done.path.name}.meta.json")
     left = f"; {len(done.skipped):,} rows are left out, {done.failed:,} of them by the model" if done.skipped else ""
@@ -105,7 +80,6 @@ def _announce(rows: ImageRows, model: str, question: str, max_tokens: int) -> No
         say(f"{known.name}: {size}, licence {known.licence}")
 
 
-@with_options
 def estimate(
     source: SourceArgument,
     *,
@@ -174,17 +148,9 @@ def _sources(source: str, limit: int | None) -> list[tuple[AuditData, int]]:
 
 
 def _show(found: Estimate, title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title)
-    for name in ("part", "model", "calls at most", "tokens in", "tokens out"):
-        table.add_column(name, justify="left" if name in ("part", "model") else "right")
-    for one in found.asked:
-        table.add_row(one.part, one.model, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}")
-    for part, encoder, n in found.embedded:
-        table.add_row(part, encoder, f"{n:,} embedded", "", "")
-    Console(width=140).print(table)
+    rows = [(o.part, o.model, f"{o.calls:,}", f"{o.tokens_in:,}", f"{o.tokens_out:,}") for o in found.asked]
+    rows += [(part, encoder, f"{n:,} embedded", "", "") for part, encoder, n in found.embedded]
+    show_table(title, ("part", "model"), ("calls at most", "tokens in", "tokens out"), rows, width=140)
 
 
 def serve_command(

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from symbal_hf.cli.options import BenchmarkOption, CreatePrOption, PrivateOption, RepoOption, like
+from symbal_hf.bench.options import Submitting
+from symbal_hf.cli.options import BenchmarkOption, Commands, CreatePrOption, PrivateOption, RepoOption, like
 from symbal_hf.cli.screen import say
-from symbal_hf.core.options import Scoring
+from symbal_hf.core.options import Scoring, given
 
-leaderboard = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check submissions to the leaderboard.")
+leaderboard = Commands("Check submissions to the leaderboard.")
 JUDGED_AGAIN = "Judges the names again, as `symbal submit` takes it. By default the one it names, if offline."
 
 
@@ -19,30 +20,16 @@ def submit(
     results: Annotated[Path, typer.Argument(help="Folder of a finished `symbal bench run`.")],
     repo: Annotated[str, typer.Option(help="Model repo of the system: namespace/name.")],
     benchmark: BenchmarkOption,
+    *,
     judge: Annotated[str, like(Scoring, "judge")] = "lite",
-    name: Annotated[str | None, typer.Option(help="Of the system; the repo's by default.")] = None,
-    url: Annotated[str | None, typer.Option(help="Where to read about the system.")] = None,
-    benchmark_id: Annotated[
-        str | None, typer.Option(help="Of the benchmark on the Hub, where --benchmark is a folder.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and send nothing.")] = False,
-    create_pr: CreatePrOption = True,
+    submitting: Submitting,
 ) -> None:
     """Propose the results of a run to the repo of the system, where the Hub shows them."""
     from symbal_hf.bench.leaderboard.board import PLACEHOLDER
     from symbal_hf.bench.leaderboard.board import submit as run_submit
 
-    done = run_submit(
-        results,
-        repo,
-        bench=benchmark,
-        name=name,
-        judge=judge,
-        url=url,
-        benchmark_id=benchmark_id,
-        dry_run=dry_run,
-        create_pr=create_pr,
-    )
+    done = run_submit(results, repo, bench=benchmark, judge=judge, **given(submitting))
+    dry_run = submitting.dry_run
     assert done.report.submission is not None
     for path, data in done.files.items():
         say(f"{'would write' if dry_run else 'wrote'} {path} ({len(data):,} bytes) to {repo}")
@@ -88,11 +75,7 @@ def _print(report: object) -> None:
 
 
 @leaderboard.command()
-def publish(
-    repo: RepoOption,
-    create_pr: CreatePrOption = False,
-    private: PrivateOption = False,
-) -> None:
+def publish(repo: RepoOption, create_pr: CreatePrOption = False, private: PrivateOption = False) -> None:
     """Put the leaderboard on the Hub, as a Space; what it reads is told by variables in its settings."""
     from importlib import resources
 

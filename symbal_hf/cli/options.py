@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 import typer.core
 
 from symbal_hf.core.options import Group, Method, refuse_idle
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
+from symbal_hf.core.store import Store
 
 
 class Only:
@@ -31,8 +29,26 @@ class Only:
         self.names, self.panel, self.helps = names, panel, helps
 
 
-def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command whose parameters that are option groups become those groups' options; it is called with the groups."""
+class Commands(typer.Typer):
+    """Commands whose parameters may be option groups."""
+
+    def __init__(self, about: str) -> None:
+        super().__init__(
+            no_args_is_help=True,
+            add_completion=False,
+            rich_markup_mode=None,  # brackets in help texts are brackets
+            pretty_exceptions_enable=False,
+            help=about,
+        )
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, **_: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a function: its parameters that are groups become their options, and it is called with the groups."""
+        return lambda function: super(Commands, self).command(name, cls=Panels)(_with_options(function))
+
+
+def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     hints = get_type_hints(command, include_extras=True)
     groups = {name: chosen for name, hint in hints.items() if (chosen := _group(hint)) is not None}
     options = {name: _parameters(*chosen) for name, chosen in groups.items()}
@@ -85,7 +101,7 @@ def _parameters(group: type[Any], only: Only) -> list[inspect.Parameter]:
             continue
         shown = field.metadata["shown"]
         kind = (shown | None if field.default is None else shown) if shown is not None else hints[field.name]
-        flags = (f"--{field.name.replace('_', '-')}",) if kind is bool else ()
+        flags = (f"--{field.name.replace('_', '-')}",) if kind is bool and not field.default else ()
         about = only.helps.get(field.name, field.metadata["help"])
         annotation = Annotated[kind, typer.Option(*flags, help=about, rich_help_panel=panel)]  # type: ignore[valid-type]
         parameters.append(
@@ -103,13 +119,7 @@ def like(group: type[Group], name: str, about: str | None = None) -> Any:
 
 
 def store_of(path: Path | None, *judges: str) -> Store | None:
-    """The store of a judge's answers; None is the user's own.
-
-    Raises:
-        BadData: a file for judges that keep nothing.
-    """
-    from symbal_hf.core.store import Store
-
+    """The store of a judge's answers; None is the user's own; raises `BadData`: a file for judges that keep nothing."""
     if "exact" in judges and set(judges) <= {"exact", "labels"}:
         refuse_idle(f"the judge {judges[0]} keeps nothing", store=path)
     return None if path is None else Store(path)
@@ -135,7 +145,6 @@ MethodOption = Annotated[Method, typer.Option(help="Detection method.")]
 VocabularyOption = Annotated[
     Path | None, typer.Option(help="JSON {class: [synonyms]} or a text file with one class a line.")
 ]
-BatchOption = typer.Option(min=1, help="Images that a model of this process looks at together.")
 StoreOption = Annotated[
     Path | None,
     typer.Option(help="File of stored vectors and answers; the one in your cache folder where none is named."),

@@ -6,33 +6,25 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symbal_hf.cli.options import (
-    CreatePrOption,
-    KOption,
-    Only,
-    Panels,
-    PrivateOption,
-    StoreOption,
-    store_of,
-    with_options,
-)
-from symbal_hf.cli.screen import progress, say
-from symbal_hf.core.options import Asking, Chance, Placing, Scoring
+from symbal_hf.cli.options import Commands, CreatePrOption, KOption, Only, PrivateOption, StoreOption, store_of
+from symbal_hf.cli.screen import progress, say, say_by
+from symbal_hf.core.errors import BadData
+from symbal_hf.core.files import write_whole
+from symbal_hf.core.options import Asking, Chance, Placing, Scoring, values_of
+from symbal_hf.core.store import Store
 
 if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
-    from symbal_hf.matching.agreement import Agreement, LabelledPair
+    from symbal_hf.matching.agreement import Agreement
     from symbal_hf.matching.protocol import State
 
-judge = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Ask judges of names, and see how far two of them agree."
-)
-metric = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Acc@K of SymbalBench: compute it, publish it.")
+judge = Commands("Ask judges of names, and see how far two of them agree.")
+metric = Commands("Acc@K of SymbalBench: compute it, publish it.")
 
 SPECS = "exact, lite, hf:MODEL[@revision] or openai:URL#MODEL"
 LABELS = "labels"
@@ -42,8 +34,7 @@ JudgeAsking = Only(prompts="Folder whose same_thing.jinja replaces the packaged 
 JudgePlacing = Only("device", "dtype")
 
 
-@judge.command("ask", cls=Panels)
-@with_options
+@judge.command("ask")
 def ask_judge(
     spec: Annotated[str, typer.Argument(metavar="JUDGE", help=f"{SPECS}.")],
     answer: Annotated[str, typer.Argument(help="The predicted name.")],
@@ -58,8 +49,7 @@ def ask_judge(
     say(state)
 
 
-@judge.command("agreement", cls=Panels)
-@with_options
+@judge.command("agreement")
 def agreement_of_judges(
     one: Annotated[str, typer.Argument(help=f"{SPECS}; or labels, what the file of pairs says.")],
     other: Annotated[str, typer.Argument(help="The same.")],
@@ -91,27 +81,27 @@ def agreement_of_judges(
             states.append(said)
             made.append(how)
     whole = agreement(*states, seed=chance.seed)
-    parts = {
-        what: {
-            part: agreement(*([said[i] for i in places] for said in states), seed=chance.seed)
-            for part, places in _places(labelled, what).items()
-        }
-        for what in ("domain", "relation")
-    }
-    names = [how["name"] for how in made]
+    parts: dict[str, dict[str, Agreement]] = {"domain": {}, "relation": {}}
+    for what, found in parts.items():
+        for part in dict.fromkeys(filter(None, (getattr(pair, what) for pair in labelled))):
+            there = [getattr(pair, what) == part for pair in labelled]
+            found[part] = agreement(*(list(compress(said, there)) for said in states), seed=chance.seed)
     source = "the hand-written pairs" if pairs is None else pairs.name
-    say(f"{names[0]} and {names[1]} on {len(labelled):,} pairs of {source}")
-    for line in _lines(names, states, whole, parts):
-        say(line)
     differ = [i for i, (a, b) in enumerate(zip(*states, strict=True)) if {a, b} == {"same", "different"}]
-    if differ:
-        say(f"they differ on {len(differ):,}" + (f", of which the first {SHOWN}" if len(differ) > SHOWN else ""))
-    for i in differ[:SHOWN]:
-        pair = labelled[i]
-        relation = f" ({pair.relation})" if pair.relation else ""
-        say(f"  {pair.answer!r}, truth {pair.truth!r}{relation}: {states[0][i]} / {states[1][i]}")
+    told = {"names": [how["name"] for how in made], "states": states, "pairs": labelled, "source": source}
+    say_by("agreement", **told, whole=whole, parts=parts, differ=differ, most=SHOWN)
     if out is not None:
-        _write(out, source, made, labelled, states, whole, parts)
+        content: dict[str, Any] = {
+            "one": made[0],
+            "other": made[1],
+            "pairs": source,
+            "agreement": asdict(whole),
+            **{f"by_{what}": {part: asdict(one) for part, one in of.items()} for what, of in parts.items()},
+            "states": {"one": dict(Counter(states[0])), "other": dict(Counter(states[1]))},
+            "verdicts": [{**asdict(pair), "one": a, "other": b} for pair, a, b in zip(labelled, *states, strict=True)],
+        }
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
         say(f"wrote {out}")
 
 
@@ -135,7 +125,6 @@ def _verdicts(
     quietly: bool = False,
 ) -> tuple[list[State], dict[str, str]]:
     """What the judge of this spec says, and what it is."""
-    from symbal_hf.core.store import Store
     from symbal_hf.matching.load import load_judge
     from symbal_hf.models.chat.prompting import Prompts
     from symbal_hf.models.encoders.embedding import quiet
@@ -147,9 +136,8 @@ def _verdicts(
             store=opened,
             prompts=None if asking.prompts is None else Prompts(asking.prompts),
             concurrency=asking.concurrency,
-            device=placing.device,
-            dtype=placing.dtype,
             progress=quiet if quietly else progress,
+            **values_of(placing),
         )
         states = loaded.judge(pairs)
         return states, {"name": loaded.name, "revision": loaded.revision, "prompt_hash": loaded.prompt_hash}
@@ -157,79 +145,7 @@ def _verdicts(
         opened.close()
 
 
-def _places(pairs: Sequence[LabelledPair], what: str) -> dict[str, list[int]]:
-    """Places of pairs by domain or relation, without those that have none."""
-    out: dict[str, list[int]] = {}
-    for place, pair in enumerate(pairs):
-        if part := getattr(pair, what):
-            out.setdefault(part, []).append(place)
-    return out
-
-
-def _lines(
-    names: Sequence[str],
-    states: Sequence[Sequence[State]],
-    whole: Agreement,
-    parts: dict[str, dict[str, Agreement]],
-) -> list[str]:
-    """The figures, a line each."""
-    lines = [_kappa(whole)]
-    for what, found in parts.items():
-        for part, one in found.items():
-            # Of one relation all labels are the same, so that only the share means something.
-            figure = _kappa(one) if what == "domain" else _share(one)
-            lines.append(f"  {part}: {figure}")
-    width = max(map(len, names))
-    lines += [
-        f"{'':{width}}  {names[1]}: same  different",
-        f"{names[0]:{width}}  same {whole.both_same:>{len(names[1]) + 1},} {whole.only_one_same:>10,}",
-        f"{'':{width}}  diff {whole.only_other_same:>{len(names[1]) + 1},} {whole.both_different:>10,}",
-    ]
-    for name, said in zip(names, states, strict=True):
-        count = Counter(said)
-        if count["unparsed"] or count["failed"]:
-            lines.append(f"{name}: {count['unparsed']:,} unparsed, {count['failed']:,} failed")
-    if whole.left_out:
-        lines.append(f"left out: {whole.left_out:,} pairs of which a judge said neither same nor different")
-    return lines
-
-
-def _share(one: Agreement) -> str:
-    return "no pair" if one.share is None else f"agree on {one.share:.1%} of {one.n:,}"
-
-
-def _kappa(one: Agreement) -> str:
-    if one.kappa is None or one.low is None or one.high is None:
-        return f"{_share(one)}; kappa is undefined: {one.undefined}"
-    return f"{_share(one)}; kappa {one.kappa:.3f} (95 % interval {one.low:.3f} to {one.high:.3f})"
-
-
-def _write(
-    out: Path,
-    source: str,
-    made: Sequence[dict[str, str]],
-    pairs: Sequence[LabelledPair],
-    states: Sequence[Sequence[State]],
-    whole: Agreement,
-    parts: dict[str, dict[str, Agreement]],
-) -> None:
-    found: dict[str, Any] = {
-        "one": made[0],
-        "other": made[1],
-        "pairs": source,
-        "agreement": asdict(whole),
-        **{f"by_{what}": {part: asdict(one) for part, one in of.items()} for what, of in parts.items()},
-        "states": dict(zip(("one", "other"), (dict(Counter(said)) for said in states), strict=True)),
-        "verdicts": [
-            {**asdict(pair), "one": a, "other": b} for pair, a, b in zip(pairs, states[0], states[1], strict=True)
-        ],
-    }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-@metric.command(cls=Panels)
-@with_options
+@metric.command()
 def compute(
     predictions: Annotated[
         str, typer.Argument(help="Table with ranked lists textual_error and visual_feature, one row a setting.")
@@ -245,7 +161,6 @@ def compute(
 ) -> None:
     """Score predictions. Rows are paired by config, setting or id; where one file has none, by their order."""
     from symbal_hf.bench.acc_at_k import acc_at_k
-    from symbal_hf.core.files import write_whole
     from symbal_hf.matching.load import load_judge
 
     predicted, truths, how = paired(_table(predictions), _settings(references))
@@ -258,7 +173,7 @@ def compute(
         say(f"wrote {out}")
 
 
-@metric.command(cls=Panels)
+@metric.command()
 def publish(
     repo: Annotated[str, typer.Option(help="NAMESPACE/symbal_acc_at_k, made where there is none.")],
     create_pr: CreatePrOption = False,
@@ -283,7 +198,6 @@ def paired(predictions: Rows, references: Rows) -> tuple[Rows, Rows, str]:
         BadData: ids that are missing, occur twice, or are in one of the two only.
     """
     from symbal_hf.bench.acc_at_k import IDS, VARIANTS
-    from symbal_hf.core.errors import BadData
 
     references = [row for row in references if str(row.get("feasible")).lower() != "false"]
     has = [[key for key in IDS if any(row.get(key) is not None for row in rows)] for rows in (predictions, references)]
@@ -313,8 +227,6 @@ def paired(predictions: Rows, references: Rows) -> tuple[Rows, Rows, str]:
 
 
 def _by_name(rows: Rows, key: str, kind: str) -> dict[str, Mapping[str, Any]]:
-    from symbal_hf.core.errors import BadData
-
     found: dict[str, Mapping[str, Any]] = {}
     for place, row in enumerate(rows):
         if row.get(key) is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,11 +17,37 @@ def say(text: str) -> None:
     typer.echo(text)
 
 
-def screen() -> Console:
-    """Where tables are printed, 120 characters wide where nobody watches."""
+def say_by(template: str, **values: Any) -> None:
+    """Print what a template of this folder makes of these values."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    jinja = Environment(
+        loader=PackageLoader("symbal_hf", "cli"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    jinja.filters |= {"n": "{:,}".format, "repr": repr, "zip": zip}
+    say(jinja.get_template(f"{template}.txt.jinja").render(values).rstrip())
+
+
+def screen(width: int = 120) -> Console:
+    """Where tables are printed, `width` characters wide where nobody watches."""
     from rich.console import Console
 
-    return Console(stderr=False, width=None if sys.stdout.isatty() else 120)
+    return Console(stderr=False, width=None if sys.stdout.isatty() else width)
+
+
+def show_table(
+    title: str, left: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[str]], *, width: int = 120
+) -> None:
+    """Print a table whose columns are headed by `left` and, for numbers, by `right`."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*left, title=escape(title))
+    for name in right:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    screen(width).print(table)
 
 
 def progress(items: Iterable[Any], label: str, total: int) -> Iterable[Any]:

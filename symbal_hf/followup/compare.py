@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.core.errors import BadData
+from symbal_hf.core.errors import BadData, ChatFailed, MissingModel
 from symbal_hf.core.options import refuse_idle
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import check_same_rows, reread
@@ -20,31 +19,40 @@ from symbal_hf.followup.remeasure import Remeasured, measure_again
 from symbal_hf.matching.judge import Remembering
 from symbal_hf.matching.load import load_judge
 from symbal_hf.matching.protocol import NameJudge, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.comparison import Change, Compared, Comparison, Difference, Side
 from symbal_hf.results.findings import AuditResult, Finding, load_result
 from symbal_hf.stats.contingency import corrected, difference_interval, fisher_two_sided, mcnemar, paired_interval
 
-if TYPE_CHECKING:
-    from symbal_hf.models.chat.protocol import ChatModel
-
 ALPHA = 0.05
 IN_BOTH = 0.9  # share of the rows that must be on both sides: those that one lacks may have been dropped for the error
 LOOKED_AT = 20  # images that are held against each other to see whether equal ids mean equal images
 Source = AuditData | str | Path
+Common = tuple[NDArray[np.int64], NDArray[np.int64]]  # where the same images stand in A and in B
+Name = tuple[str, str]  # of t and of v
+Matched = tuple[Name, tuple[Finding | None, Finding | None]]  # and what A and B report of them
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Entry:
+    """One finding on one side: what its audit reports, what rows judged again show, and what is counted, or why not."""
+
+    reported: Finding | None
+    again: Remeasured | None
+    counted: Finding | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
 class _Audit:
-    """One side while it is worked on: `statistics` and `again` have an entry for each finding compared."""
+    """One side: `data` are its rows judged again, or `problem` says why there are none; an entry for each finding."""
 
     result: AuditResult
-    folder: str | None
-    data: AuditData | None = None
-    problem: str | None = None
-    reported: list[Finding | None] = field(default_factory=list)
-    again: list[Remeasured | str] = field(default_factory=list)
-    statistics: list[Finding | None] = field(default_factory=list)
+    data: AuditData | None
+    problem: str | None
+    entries: tuple[_Entry, ...]
+    folder: str | None = None
 
 
 def compare(
@@ -92,35 +100,31 @@ def compare(
         refuse_idle("without measure no rows are read", source_a=source_a, source_b=source_b)
     store = store or Store()
     judge = Remembering(load_judge(match, store=store, progress=progress))
-    sides = [_opened(audited) for audited in (a, b)]
-    names = _matched(sides, judge)
-    for side, source in zip(sides, (source_a, source_b), strict=True):
-        side.problem = "its rows were not judged again (--no-measure)"
-        if measure:
-            wanted = [
-                (own.textual_error, own.visual_feature) if own is not None else name
-                for own, name in zip(side.reported, names, strict=True)
-            ]
-            side.problem = _measure(side, source, wanted, judge, store, progress)
-        for index, name in enumerate(names):
-            again = side.again[index] if side.again else None
-            counted = side.reported[index] or _same_pair((*side.result.asked, *side.result.suspects), name, judge)
-            side.statistics.append(again.finding if isinstance(again, Remeasured) else counted)
+    results = [one if isinstance(one, AuditResult) else load_result(one) for one in (a, b)]
+    folders = [None if isinstance(one, AuditResult) else str(one) for one in (a, b)]
+    matched = _matched(results[0].findings, results[1].findings, judge)
+    sides: list[_Audit] = []
+    for place, source in enumerate((source_a, source_b)):
+        reported = [(name, found[place]) for name, found in matched]
+        side = _worked_out(results[place], reported, source, judge, measure=measure, store=store, progress=progress)
+        sides.append(replace(side, folder=folders[place]))
     common, why_unpaired = _common(*sides)
-    differences = [_difference(sides, index, common) for index in range(len(names))]
+    pairs = list(zip(sides[0].entries, sides[1].entries, strict=True))
+    differences = [_difference(one, other, common) for one, other in pairs]
     measured = [d for d in differences if isinstance(d, Difference)]
     p = iter(corrected([d.p_value for d in measured], method="holm").tolist())
     findings = tuple(
-        _compared(sides, index, name, d, next(p) if isinstance(d, Difference) else None)
-        for index, (name, d) in enumerate(zip(names, differences, strict=True))
+        _compared(name, pair, sides, d, next(p) if isinstance(d, Difference) else None)
+        for (name, _), pair, d in zip(matched, pairs, differences, strict=True)
     )
+    read = [side.data for side in sides if side.data is not None]
     return Comparison(
         a=_side(sides[0]),
         b=_side(sides[1]),
         findings=findings,
         overall=_overall(sides, differences, common),
         paired=common is not None,
-        rows_in_common=_shared(*sides),
+        rows_in_common=len(set(read[0].ids) & set(read[1].ids)) if len(read) == 2 else None,
         why_unpaired=why_unpaired,
         match=judge.name,
         alpha=ALPHA,
@@ -129,27 +133,15 @@ def compare(
     )
 
 
-def _opened(audited: AuditResult | str | Path) -> _Audit:
-    return _Audit(audited, None) if isinstance(audited, AuditResult) else _Audit(load_result(audited), str(audited))
-
-
-def _matched(sides: Sequence[_Audit], judge: NameJudge) -> list[tuple[str, str]]:
-    """The names of each finding to compare; fills in who reports it."""
-    a, b = (list(side.result.findings) for side in sides)
-    left = list(b)
-    names = []
+def _matched(a: Sequence[Finding], b: Sequence[Finding], judge: NameJudge) -> list[Matched]:
+    """The names of each finding to compare, with what A and what B reports of it."""
+    left, out = list(b), list[Matched]()
     for finding in a:
-        other = _same_pair(left, (finding.textual_error, finding.visual_feature), judge)
-        if other is not None:
+        name = (finding.textual_error, finding.visual_feature)
+        if (other := _same_pair(left, name, judge)) is not None:
             left.remove(other)
-        names.append((finding.textual_error, finding.visual_feature))
-        sides[0].reported.append(finding)
-        sides[1].reported.append(other)
-    for finding in left:
-        names.append((finding.textual_error, finding.visual_feature))
-        sides[0].reported.append(None)
-        sides[1].reported.append(finding)
-    return names
+        out.append((name, (finding, other)))
+    return out + [((finding.textual_error, finding.visual_feature), (None, finding)) for finding in left]
 
 
 def _same_pair(findings: Sequence[Finding], name: tuple[str, str], judge: NameJudge) -> Finding | None:
@@ -161,38 +153,38 @@ def _same_pair(findings: Sequence[Finding], name: tuple[str, str], judge: NameJu
     return None
 
 
-def _measure(
-    side: _Audit,
+def _worked_out(
+    result: AuditResult,
+    reported: Sequence[tuple[Name, Finding | None]],
     source: Source | None,
-    wanted: Sequence[tuple[str, str]],
     judge: NameJudge,
+    *,
+    measure: bool,
     store: Store,
     progress: Progress,
-) -> str | None:
-    """Judge the side's rows again; why not, where that is not possible."""
-    from symbal_hf.core.errors import ChatFailed, MissingModel
-
-    try:
-        data = _rows(side.result, source)
-        side.data, side.again = measure_again(side.result, data, wanted, judge=judge, store=store, progress=progress)
-    except (BadData, ChatFailed, MissingModel, OSError) as error:
-        side.data, side.again = None, []
-        return str(error)
-    return None
-
-
-def _rows(result: AuditResult, source: Source | None) -> AuditData:
-    if not isinstance(source, AuditData):
-        return reread(result, source=source)
-    check_same_rows(result, source)
-    return source
-
-
-def _shared(a: _Audit, b: _Audit) -> int | None:
-    return None if a.data is None or b.data is None else len(set(a.data.ids) & set(b.data.ids))
+) -> _Audit:
+    """One side with what it reports under each name; its rows are judged again where that is possible."""
+    wanted = [name if own is None else (own.textual_error, own.visual_feature) for name, own in reported]
+    data, problem, again = None, "its rows were not judged again (--no-measure)", list[Remeasured | str]()
+    if measure:
+        try:
+            if isinstance(source, AuditData):
+                check_same_rows(result, source)
+            rows = source if isinstance(source, AuditData) else reread(result, source=source)
+            data, again = measure_again(result, rows, wanted, judge=judge, store=store, progress=progress)
+        except (BadData, ChatFailed, MissingModel, OSError) as error:
+            problem = str(error)
+    entries = []
+    for (name, own), found in zip(reported, again or [problem] * len(reported), strict=True):
+        if isinstance(found, Remeasured):
+            entries.append(_Entry(own, found, found.finding, None))
+        else:
+            counted = own or _same_pair((*result.asked, *result.suspects), name, judge)
+            entries.append(_Entry(own, None, counted, found))
+    return _Audit(result, data, problem if data is None else None, tuple(entries))
 
 
-def _common(a: _Audit, b: _Audit) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]] | None, str | None]:
+def _common(a: _Audit, b: _Audit) -> tuple[Common | None, str | None]:
     """Where the rows of the same images stand in A and in B, or why there are none to pair."""
     if a.data is None or b.data is None:
         name, reason = ("A", a.problem) if a.data is None else ("B", b.problem)
@@ -227,24 +219,19 @@ def _unlike(a: AuditData, b: AuditData, rows: Sequence[tuple[int, int]]) -> str 
     return "their image files differ" if equal and 2 * sum(equal) < len(equal) else None
 
 
-def _difference(
-    sides: Sequence[_Audit], index: int, common: tuple[NDArray[np.int64], NDArray[np.int64]] | None
-) -> Difference | str:
+def _difference(a: _Entry, b: _Entry, common: Common | None) -> Difference | str:
     """The difference of the error rates with v, or why there is none."""
-    a, b = sides
-    one, other = a.statistics[index], b.statistics[index]
-    for name, side, found in (("A", a, one), ("B", b, other)):
-        if found is None:
-            return f"in {name}: {side.again[index] if side.again else side.problem}"
-    assert one is not None and other is not None
-    again = [side.again[index] for side in sides if side.again]
-    asked = [one.asked for one in again if isinstance(one, Remeasured)]
-    if common is not None and len(asked) == 2:
-        wrong = [one.pair.wrong[rows] for one, rows in zip(asked, common, strict=True)]
-        counted = [(one.lacking & one.pair.has_feature)[rows] for one, rows in zip(asked, common, strict=True)]
-        inside = counted[0] & counted[1]
+    for name, entry in (("A", a), ("B", b)):
+        if entry.counted is None:
+            return f"in {name}: {entry.problem}"
+    if common is not None and a.again is not None and b.again is not None:
+        asked = [(entry.again.asked, rows) for entry, rows in zip((a, b), common, strict=True) if entry.again]
+        wrong = [one.pair.wrong[rows] for one, rows in asked]
+        inside = np.logical_and(*((one.lacking & one.pair.has_feature)[rows] for one, rows in asked))
         return _paired(wrong[0][inside], wrong[1][inside])
-    return _unpaired(one.errors_with_feature, one.rows_with_feature, other.errors_with_feature, other.rows_with_feature)
+    assert a.counted is not None and b.counted is not None
+    counts = [(one.errors_with_feature, one.rows_with_feature) for one in (a.counted, b.counted)]
+    return _unpaired(*counts[0], *counts[1])
 
 
 def _paired(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Difference | str:
@@ -271,88 +258,72 @@ def _unpaired(errors_a: int, rows_a: int, errors_b: int, rows_b: int) -> Differe
 
 
 def _compared(
-    sides: Sequence[_Audit], index: int, name: tuple[str, str], d: Difference | str, p: float | None
+    name: tuple[str, str], pair: Sequence[_Entry], sides: Sequence[_Audit], d: Difference | str, p: float | None
 ) -> Compared:
     verdict: Change = "not measured"
     if isinstance(d, Difference):
         assert p is not None
-        verdict = _verdict(d, p, *(_makes_error(side, index) for side in sides))
-    difference, reason = (d, None) if isinstance(d, Difference) else (None, d)
-    a, b = sides
+        made_a, made_b = map(_makes_error, pair, sides)
+        if p >= ALPHA or d.low <= 0 <= d.high:
+            verdict = "same"
+        elif d.difference < 0:
+            verdict = "less" if made_b else "gone"
+        else:
+            verdict = "more" if made_a else "new"
+    a, b = pair
     return Compared(
         *name,
-        reported_a=a.reported[index] is not None,
-        reported_b=b.reported[index] is not None,
-        verdict=verdict,
-        a=_bare(a.statistics[index]),
-        b=_bare(b.statistics[index]),
-        names_a=_names(a, index),
-        names_b=_names(b, index),
-        difference=difference,
-        p_value_corrected=p,
-        reason=reason,
+        a.reported is not None,
+        b.reported is not None,
+        verdict,
+        a.counted and replace(a.counted, examples=(), affected=()),
+        b.counted and replace(b.counted, examples=(), affected=()),
+        a.again.names if a.again else (),
+        b.again.names if b.again else (),
+        d if isinstance(d, Difference) else None,
+        p,
+        d if isinstance(d, str) else None,
     )
 
 
-def _names(side: _Audit, index: int) -> tuple[str, ...]:
-    again = side.again[index] if side.again else None
-    return again.names if isinstance(again, Remeasured) else ()
-
-
-def _bare(finding: Finding | None) -> Finding | None:
-    return None if finding is None else replace(finding, examples=(), affected=())
-
-
-def _makes_error(side: _Audit, index: int) -> bool:
+def _makes_error(entry: _Entry, side: _Audit) -> bool:
     """Whether the captions of this side make the error: it is reported, or goes with v, and often enough to be."""
-    finding, options = side.statistics[index], side.result.provenance
-    if side.reported[index] is not None or finding is None:
-        return side.reported[index] is not None
+    finding, options = entry.counted, side.result.provenance
+    if entry.reported is not None or finding is None:
+        return entry.reported is not None
     return finding.p_value < options.get("alpha", ALPHA) and finding.error_rate_with >= options.get("min_rate", 0.05)
 
 
-def _verdict(d: Difference, p: float, made_a: bool, made_b: bool) -> Change:
-    if p >= ALPHA or d.low <= 0 <= d.high:
-        return "same"
-    if d.difference < 0:
-        return "less" if made_b else "gone"
-    return "more" if made_a else "new"
-
-
 def _overall(
-    sides: Sequence[_Audit],
-    differences: Sequence[Difference | str],
-    common: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    sides: Sequence[_Audit], differences: Sequence[Difference | str], common: Common | None
 ) -> Difference | None:
     """Of the share of rows in which any finding that has a difference is stated wrongly."""
-    indices = [index for index, d in enumerate(differences) if isinstance(d, Difference)]
-    if not indices:
+    entries = [
+        [entry for entry, d in zip(side.entries, differences, strict=True) if isinstance(d, Difference)]
+        for side in sides
+    ]
+    if not entries[0]:
         return None
-    masks = [_any_wrong(side, indices) for side in sides]
+    masks = []
+    for of in entries:
+        again = [one.again for one in of if one.again is not None]
+        masks.append(np.any([one.asked.pair.wrong for one in again], axis=0) if len(again) == len(of) else None)
     if common is not None and masks[0] is not None and masks[1] is not None:
         d = _paired(masks[0][common[0]], masks[1][common[1]])
         return d if isinstance(d, Difference) else None
-    counts = [_rows_affected(side, indices, mask) for side, mask in zip(sides, masks, strict=True)]
+    counts = list(map(_rows_affected, sides, entries, masks))
     if counts[0] is None or counts[1] is None:
         return None
     d = _unpaired(*counts[0], *counts[1])
     return d if isinstance(d, Difference) else None
 
 
-def _any_wrong(side: _Audit, indices: Sequence[int]) -> NDArray[np.bool_] | None:
-    """(N,) Rows in which any of these findings is stated wrongly, where all were judged again."""
-    again = [side.again[index] for index in indices] if side.again else []
-    wrong = [one.asked.pair.wrong for one in again if isinstance(one, Remeasured)]
-    return np.any(wrong, axis=0) if wrong and len(wrong) == len(again) else None
-
-
-def _rows_affected(side: _Audit, indices: Sequence[int], mask: NDArray[np.bool_] | None) -> tuple[int, int] | None:
+def _rows_affected(side: _Audit, entries: Sequence[_Entry], mask: NDArray[np.bool_] | None) -> tuple[int, int] | None:
     """How many rows are affected, of how many; None where the audit lists no rows for one of the findings."""
     if mask is not None:
         return int(mask.sum()), len(mask)
     ids: set[str] = set()
-    for index in indices:
-        finding = side.statistics[index]
+    for finding in (entry.counted for entry in entries):
         if finding is None or len(finding.affected) != finding.errors_with_feature + finding.errors_without_feature:
             return None
         ids.update(finding.affected_ids)

@@ -4,59 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from symbal_hf.auditing.judges.objects import ObjectJudge
 from symbal_hf.auditing.judges.protocol import judge_all
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
+from symbal_hf.data.table import AuditData
+from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.validation import Box
-
-if TYPE_CHECKING:
-    from PIL import Image
-
-    from symbal_hf.data.table import AuditData
-    from symbal_hf.language.phrases import Vocabulary
 
 IMAGES = 16  # that a function of the caller's gets at once
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a detector sees of P names in N rows.
+    """What a detector sees of P names in N rows."""
 
-    Attributes:
-        scores: (N, P) float32, how surely the image shows the name, in [0, 1]; NaN where that is not known.
-        bad: row -> why its image could not be read.
-        boxes: row -> boxes of all names, surest first, of the rows that were asked for; empty of a detector without.
-    """
-
+    # (N, P) float32, how surely the image shows the name, in [0, 1]; NaN where that is not known
     scores: NDArray[np.float32]
-    bad: Mapping[int, str] = field(default_factory=dict)
+    bad: Mapping[int, str] = field(default_factory=dict)  # row -> why its image could not be read
+    # row -> boxes of all names, surest first, of the rows that were asked for; empty of a detector without
     boxes: Mapping[int, tuple[Box, ...]] = field(default_factory=dict)
 
 
 class Detector(Protocol):
-    """One way of saying where names are seen.
+    """One way of saying where names are seen."""
 
-    Attributes:
-        name: what it is called in results: "objects", "hf:MODEL@REVISION", "object:NAME".
-        threshold: the score from which on a name counts as seen, unless told otherwise, in (0, 1].
-    """
-
-    @property
-    def name(self) -> str:
-        """What it is called in results."""
-        ...
-
-    @property
-    def threshold(self) -> float:
-        """The usual one."""
-        ...
+    name: str  # what it is called in results: "objects", "hf:MODEL@REVISION", "object:NAME"
+    threshold: float  # the score from which on a name counts as seen, unless told otherwise, in (0, 1]
 
     def detect(
         self,
@@ -96,20 +77,8 @@ class ObjectsDetector:
         """Whether the objects have a word for `name`."""
         return self.vocabulary.class_of(name) is not None
 
-    def detect(
-        self,
-        data: AuditData,
-        names: Sequence[str],
-        *,
-        where: NDArray[np.bool_] | None = None,
-        boxes_of: Collection[int] = (),
-        progress: Progress = quiet,
-    ) -> Seen:
-        """See `Detector.detect`.
-
-        Raises:
-            BadData: the source has no objects.
-        """
+    def detect(self, data: AuditData, names: Sequence[str], **how: Any) -> Seen:
+        """See `Detector.detect`; raises `BadData`: the source has no objects."""
         if data.objects is None:
             raise BadData(
                 f"{data.source} has no column of objects; add one with --join or --objects-column, or name another "
@@ -143,14 +112,10 @@ class FunctionDetector:
         names: Sequence[str],
         *,
         where: NDArray[np.bool_] | None = None,
-        boxes_of: Collection[int] = (),
         progress: Progress = quiet,
+        **how: Any,
     ) -> Seen:
-        """See `Detector.detect`.
-
-        Raises:
-            BadData: the source has no images, or the function gives something else.
-        """
+        """See `Detector.detect`; raises `BadData`: the source has no images, or the function gives something else."""
         images = images_of(data, self.name)
         scores, bad = np.full((len(data), len(names)), np.nan, np.float32), dict[int, str]()
         rows = np.arange(len(data)) if where is None else np.flatnonzero(where.any(1))
@@ -182,11 +147,7 @@ class FunctionDetector:
 
 
 def images_of(data: AuditData, name: str) -> Any:
-    """The images that a detector looks at.
-
-    Raises:
-        BadData: the source has none.
-    """
+    """The images that a detector looks at; raises `BadData`: the source has none."""
     if data.images is None:
         raise BadData(
             f"detector {name} looks at images, and {data.source} has none; name their column with --image-column, or "

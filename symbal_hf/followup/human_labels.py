@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from symbal_hf.core.files import write_whole
 from symbal_hf.data.columns import IDS
 from symbal_hf.data.opening import open_table
 from symbal_hf.data.table import AuditData
+from symbal_hf.followup.options import refuse_existing
+from symbal_hf.matching.agreement import agreement
 from symbal_hf.results.validation import HumanAgreement
 
 LABEL = "erroneous"
@@ -27,17 +28,11 @@ TEMPLATE = ("id", "image", "textual_error", "visual_feature", "caption", "senten
 
 @dataclass(frozen=True)
 class Labels:
-    """What a person said.
+    """What a person said."""
 
-    Attributes:
-        of: (textual error, row id) -> the caption refers to it erroneously.
-        blank: rows without a label.
-        strange: ids and textual errors in the table that the audit does not have.
-    """
-
-    of: Mapping[tuple[str, str], bool]
-    blank: int = 0
-    strange: tuple[str, ...] = field(default=())
+    of: Mapping[tuple[str, str], bool]  # (textual error, row id) -> the caption refers to it erroneously
+    blank: int = 0  # rows without a label
+    strange: tuple[str, ...] = field(default=())  # ids and textual errors in the table that the audit does not have
 
     def to_dict(self, file: str) -> dict[str, Any]:
         """What validation.json says of them."""
@@ -47,12 +42,8 @@ class Labels:
 def read_labels(path: str | Path, *, errors: Sequence[str], ids: Sequence[str]) -> Labels:
     """The labels of a table with an id column (id, image_id), `erroneous` or `label` (1/0, yes/no; empty: no label).
 
-    A column `textual_error` says which error is meant; without it, or where it is empty, it is the first of `errors`.
-
-    Args:
-        path: a CSV, TSV, JSON, JSON lines or parquet file.
-        errors: the textual errors of the findings.
-        ids: of the audited rows. A table may hold others, which are counted as strange.
+    A column `textual_error` says which of the findings' `errors` is meant; without it, or where it is empty, it is the
+    first. Rows that were not audited are counted as strange.
 
     Raises:
         BadData: a column is missing, a label is none of these, a row is labelled twice in two ways, or no label is of
@@ -69,17 +60,22 @@ def read_labels(path: str | Path, *, errors: Sequence[str], ids: Sequence[str]) 
     if id_name is None or label_name is None:
         need = f"an id ({', '.join(IDS)})" if id_name is None else f"a label ({' or '.join(LABELS)})"
         raise BadData(f"{path.name} has the columns {', '.join(columns) or 'none'}; labels need {need}.")
+
+    def text(row: Mapping[str, Any], column: str) -> str:
+        value = row.get(column)
+        return "" if value is None else str(value).strip()
+
     known = {error.lower(): error for error in errors}
     audited, of, strange, blank = set(ids), dict[tuple[str, str], bool](), list[str](), 0
     for number, row in enumerate(rows, 1):
-        where, told = f"{path.name}, row {number}", _text(row.get(label_name)).lower()
+        where, told = f"{path.name}, row {number}", text(row, label_name).lower()
         if not told:
             blank += 1
             continue
         answer = ANSWERS.get(told.removesuffix(".0"))
         if answer is None:
             raise BadData(f"{where}: {label_name} is {told!r}; give 1 or 0, yes or no, or leave it empty.")
-        error, row_id = _text(row.get("textual_error")) or errors[0], _text(row.get(id_name))
+        error, row_id = text(row, "textual_error") or errors[0], text(row, id_name)
         if error.lower() not in known or row_id not in audited:
             strange.append(row_id if error.lower() in known else error)
             continue
@@ -95,8 +91,6 @@ def agreement_with(
     labels: Labels, error: str, ids: Sequence[str], erroneous: NDArray[np.floating], *, seed: int = 0
 ) -> HumanAgreement | None:
     """How far `erroneous` (N,) of 1, 0 and NaN (undecided) agrees with the labels of `error`; None without labels."""
-    from symbal_hf.matching.agreement import agreement
-
     pairs = [
         (labels.of[error, row_id], None if np.isnan(one) else bool(one))
         for row_id, one in zip(ids, erroneous.tolist(), strict=True)
@@ -111,13 +105,10 @@ def agreement_with(
 def rows_to_label(
     said: NDArray[np.bool_], feature: NDArray[np.floating], *, rows: int = 100, seed: int = 0
 ) -> NDArray[np.int64]:
-    """Rows that a person should look at, in random order: as many with v as without, as many that name t as do not.
+    """At most `rows` rows that a person should look at, in random order.
 
-    Args:
-        said: (N,) the caption names t.
-        feature: (N,) 1 where the image shows v, 0 where not, NaN where nobody knows; such rows are not drawn.
-        rows: how many, at least 4; fewer come where there are too few. What one quarter lacks, the others give.
-        seed: of the drawing.
+    As many show v (`feature` (N,) is 1, NaN where nobody knows, which is not drawn) as do not, as many name t (`said`
+    (N,)) as do not; what one quarter lacks, the others give.
     """
     rng = np.random.default_rng(seed)
     cells = [rng.permutation(np.flatnonzero((said == a) & (feature == b))).tolist() for a in (1, 0) for b in (1, 0)]
@@ -129,56 +120,28 @@ def rows_to_label(
     return rng.permutation(np.array(drawn, np.int64))
 
 
-def write_template(path: str | Path, tables: Sequence[Mapping[str, Any]]) -> Path:
+def write_template(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Write a CSV with the columns of `TEMPLATE`, to be labelled; an existing file is never overwritten.
 
-    Raises:
-        BadData: the file exists.
+    Raises `BadData`: the file exists.
     """
-    path = Path(path)
+    from pandas import DataFrame
+
     refuse_existing(path)
-    out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, TEMPLATE)
-    writer.writeheader()
-    writer.writerows(tables)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, out.getvalue())
-    return path
-
-
-def refuse_existing(path: str | Path) -> None:
-    """Raise where a template would overwrite what may hold a person's work."""
-    if Path(path).exists():
-        raise BadData(f"{path} exists, and may hold somebody's labels; name another file, or take it away.")
+    write_whole(path, DataFrame(lines, columns=list(TEMPLATE)).to_csv(index=False, lineterminator="\r\n"))
 
 
 def template_rows(
     data: AuditData, error: str, feature: str, rows: NDArray[np.int64], sentences: Mapping[int, Sequence[str]]
 ) -> list[dict[str, str]]:
-    """Lines of the template for these rows; `sentences` of each row name t.
-
-    Nothing in them says what the machine thinks.
-    """
-    return [
-        {
-            "id": data.ids[row],
-            "image": _image(data, row),
-            "textual_error": error,
-            "visual_feature": feature,
-            "caption": data.captions[row],
-            "sentence": " ".join(sentences.get(row, ())),
-            LABEL: "",
-        }
-        for row in rows.tolist()
-    ]
-
-
-def _image(data: AuditData, row: int) -> str:
-    try:
-        return str((data.images and data.images.file(row)) or "")
-    except ValueError:  # a person may still have the image, by its id
-        return ""
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value).strip()
+    """Lines of the template for these rows, whose `sentences` name t; nothing in them says what the machine thinks."""
+    lines = []
+    for row in rows.tolist():
+        image: Any = None
+        with suppress(ValueError):  # a person may still have the image, by its id
+            image = data.images and data.images.file(row)
+        sentence = " ".join(sentences.get(row, ()))
+        values = (data.ids[row], str(image or ""), error, feature, data.captions[row], sentence, "")
+        lines.append(dict(zip(TEMPLATE, values, strict=True)))
+    return lines

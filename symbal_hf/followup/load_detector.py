@@ -6,25 +6,21 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Placing
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, FunctionDetector, ObjectsDetector
-from symbal_hf.followup.open_vocabulary import load_open_vocabulary
+from symbal_hf.followup.open_vocabulary import OpenVocabulary
 from symbal_hf.language.phrases import Vocabulary
 
-OWLV2 = {
-    "owlv2": "google/owlv2-large-patch14-ensemble",
-    "owlv2-base": "google/owlv2-base-patch16-ensemble",
-}
+OWLV2 = {"owlv2": "google/owlv2-large-patch14-ensemble", "owlv2-base": "google/owlv2-base-patch16-ensemble"}
 NAMES = ("auto", "objects", *OWLV2)
 
 
 def load_detector(
     spec: str | Callable[..., Any] | Detector,
+    placing: Placing = Placing(),
     *,
     vocabulary: Vocabulary,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
     batch_size: int | None = None,
     store: Store | None = None,
 ) -> Detector:
@@ -33,8 +29,8 @@ def load_detector(
     Args:
         spec: "objects", "owlv2", "owlv2-base", "hf:MODEL[@revision]" (any zero-shot object detector of transformers of
             the OWL or Grounding DINO kinds), a function (see `FunctionDetector`), or a `Detector`.
+        placing: where a model runs.
         vocabulary: of the classes that objects are listed by.
-        device: and `dtype`, `device_map`: where a model runs; see `symbal_hf.models.parts.Parts`.
         batch_size: images that a model looks at together; halved by itself where they do not fit.
         store: where a model's detections are kept; by default the user's.
 
@@ -55,6 +51,4 @@ def load_detector(
     kind, _, model = spec.partition(":")
     if spec not in OWLV2 and (kind != "hf" or not model):
         raise BadData(f"no detector {spec!r}; available: {', '.join(NAMES)}, hf:MODEL[@revision].")
-    return load_open_vocabulary(
-        OWLV2.get(spec, model), device=device, dtype=dtype, device_map=device_map, batch_size=batch_size, store=store
-    )
+    return OpenVocabulary(OWLV2.get(spec, model), placing, batch_size=batch_size, store=store)

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Placing, values_of
 from symbal_hf.core.store import Store, key
+from symbal_hf.data.table import AuditData
 from symbal_hf.followup.detectors import Seen, images_of
 from symbal_hf.models.encoders.base import Batches, Place, Source, choose_place, find, fingerprint, loading
 from symbal_hf.models.encoders.decoding import decoded
@@ -22,9 +25,6 @@ from symbal_hf.results.validation import Box
 
 if TYPE_CHECKING:
     import torch
-    from PIL import Image
-
-    from symbal_hf.data.table import AuditData
 
 KINDS = ("owlv2", "owlvit", "grounding-dino", "mm-grounding-dino")
 OWLS = KINDS[:2]  # each query is scored by itself, so that many share one look at the image
@@ -39,15 +39,10 @@ AT_ONCE = 8  # images
 
 @dataclass(frozen=True)
 class Eyes:
-    """What turns an image into what the model sees, and the model's output into boxes; it can be sent to processes.
+    """What turns an image into what the model sees, and the model's output into boxes; it can be sent to processes."""
 
-    Attributes:
-        source: the files.
-        place: where the model runs.
-    """
-
-    source: Source
-    place: Place
+    source: Source  # the files
+    place: Place  # where the model runs
 
     @cached_property
     def processor(self) -> Any:
@@ -73,21 +68,42 @@ class OpenVocabulary:
 
     def __init__(
         self,
-        source: Source,
-        config: Any,
-        place: Place,
+        model: str,
+        placing: Placing = Placing(),
         *,
         prompt: str | None = None,
         batch_size: int | None = None,
         store: Store | None = None,
     ) -> None:
-        """`prompt` is how a name is put to the model, with {} in its place."""
-        self.source, self.config, self.place, self.store = source, config, place, store or Store()
-        self.eyes = Eyes(source, place)
-        self.owl = config.model_type in OWLS
+        """A checkpoint, "FOLDER" or "ORGANISATION/NAME[@REVISION]"; its weights wait until they are needed.
+
+        `prompt` is how a name is put to it, with {} in its place: by default "a photo of a {}" for OWL, which reads 16
+        tokens of it, else the name. `batch_size`, 8 by default, is halved by itself where images do not fit.
+
+        Raises:
+            MissingModel: the files are neither on this machine nor reachable.
+            BadData: a model that detects nothing by name, or a prompt without {}.
+        """
+        from transformers import AutoConfig
+
+        if prompt is not None and "{}" not in prompt:
+            raise BadData(f"prompt={prompt!r} has no place for a name; put {{}} into it.")
+        self.place, self.source = choose_place(**values_of(placing)), find("hf", model, "config.json")
+        self.name, self.store, self.eyes = self.source.name, store or Store(), Eyes(self.source, self.place)
+        try:
+            with loading(self.source):
+                self.config = AutoConfig.from_pretrained(**_where(self.source))
+        except ValueError as error:
+            raise BadData(f"{self.name} names no architecture that transformers knows; a newer version may.") from error
+        kind = self.config.model_type
+        if kind not in KINDS:
+            raise BadData(
+                f"{self.name} is a model of type {kind!r}, which detects nothing by its name; use one of type "
+                f"{', '.join(KINDS)}."
+            )
+        self.owl = kind in OWLS
         self.prompt = prompt or (PROMPT if self.owl else "{}")
-        self.name = source.name
-        self.threshold = THRESHOLDS.get(config.model_type, 0.25)
+        self.threshold = THRESHOLDS.get(kind, 0.25)
         # Other kinds pad images of different shapes to one, which changes what is seen.
         self.images = Batches((batch_size or AT_ONCE) if self.owl else 1, self.name)
 
@@ -127,13 +143,18 @@ class OpenVocabulary:
         images = images_of(data, self.name)
         wanted = np.ones((len(data), len(names)), bool) if where is None else where
         keys = keys_of(images, "image", self.fingerprint)
-        batches = self._batches(keys, names, wanted)
-        if batches:
+        if batches := self._batches(keys, names, wanted):
             done: Iterable[Any] = decoded(images, [list(rows) for rows, _ in batches], self.eyes)
             asked = iter(batches)
             for rows, pixels, bad in progress(done, "detections", len(batches)):
-                _, columns = next(asked)
-                self._keep(keys, rows, self.look(pixels, [names[c] for c in columns]), bad)
+                found = self.look(pixels, [names[c] for c in next(asked)[1]])
+                values: dict[bytes, bytes] = {}
+                for row, boxes in zip(rows, found, strict=True):
+                    image = keys.of[row]
+                    assert image is not None  # what has no key is in no batch
+                    values |= {self._key(image, n): np.ascontiguousarray(b).tobytes() for n, b in boxes.items()}
+                reasons = {unreadable(k): reason.encode() for row, reason in bad.items() if (k := keys.of[row])}
+                self.store.put(values | reasons, kind="detection")
         return self._collect(keys, names, wanted, set(boxes_of))
 
     def look(self, pixels: Sequence[Mapping[str, torch.Tensor]], names: Sequence[str]) -> list[dict[str, NDArray[Any]]]:
@@ -144,9 +165,8 @@ class OpenVocabulary:
         size = len(names) * BOXES * FIELDS
         flat = self.images.run(pixels, lambda part: self._boxes(part, names), size) if pixels else ()
         tables = [row.reshape(len(names), BOXES, FIELDS) for row in flat]
-        return [
-            {name: table[i][table[i, :, 0] > 0] for i, name in enumerate(names)} for table in tables
-        ]  # what fills up a table has the score 0
+        # What fills up a table has the score 0.
+        return [{name: table[i][table[i, :, 0] > 0] for i, name in enumerate(names)} for table in tables]
 
     def _boxes(self, batch: Sequence[Mapping[str, torch.Tensor]], names: Sequence[str]) -> NDArray[np.float32]:
         import torch
@@ -217,17 +237,6 @@ class OpenVocabulary:
         parts = [rows[i : i + size] for i in range(0, len(rows), size)]
         return [(tuple(part), tuple(sorted({c for row in part for c in left[row]}))) for part in parts]
 
-    def _keep(
-        self, keys: Keys, rows: Sequence[int], found: Sequence[Mapping[str, NDArray[Any]]], bad: Mapping[int, str]
-    ) -> None:
-        values: dict[bytes, bytes] = {}
-        for row, boxes in zip(rows, found, strict=True):
-            image = keys.of[row]
-            assert image is not None  # what has no key is in no batch
-            values |= {self._key(image, name): np.ascontiguousarray(b).tobytes() for name, b in boxes.items()}
-        values |= {unreadable(k): reason.encode() for row, reason in bad.items() if (k := keys.of[row]) is not None}
-        self.store.put(values, kind="detection")
-
     def _collect(self, keys: Keys, names: Sequence[str], wanted: NDArray[np.bool_], boxes_of: set[int]) -> Seen:
         scores = np.full(wanted.shape, np.nan, np.float32)
         bad, boxes = dict(keys.bad), dict[int, tuple[Box, ...]]()
@@ -271,46 +280,3 @@ def _where(source: Source) -> dict[str, Any]:
     # Code that comes with a model is never run; left unsaid, transformers would ask on the terminal.
     revision = source.revision or "main"
     return {"pretrained_model_name_or_path": source.model, "revision": revision, "trust_remote_code": False}
-
-
-def load_open_vocabulary(
-    model: str,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
-    prompt: str | None = None,
-    batch_size: int | None = None,
-    store: Store | None = None,
-) -> OpenVocabulary:
-    """A detector by its checkpoint; the weights wait until they are needed.
-
-    Args:
-        model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
-        device: and `dtype`, `device_map`: where it runs; see `symbal_hf.models.parts.Parts`.
-        prompt: how a name is put to it, with {} in its place; by default "a photo of a {}" for OWL, else the name.
-            OWL reads 16 tokens of it.
-        batch_size: images looked at together, 8 by default; halved by itself where they do not fit.
-        store: where detections are kept; by default the user's.
-
-    Raises:
-        MissingModel: the files are neither on this machine nor reachable.
-        BadData: a model that detects nothing by name, or a prompt without {}.
-    """
-    from transformers import AutoConfig
-
-    if prompt is not None and "{}" not in prompt:
-        raise BadData(f"prompt={prompt!r} has no place for a name; put {{}} into it.")
-    place = choose_place(device, dtype, device_map)
-    source = find("hf", model, "config.json")
-    try:
-        with loading(source):
-            config = AutoConfig.from_pretrained(**_where(source))
-    except ValueError as error:
-        raise BadData(f"{source.name} names no architecture that transformers knows; a newer version may.") from error
-    if config.model_type not in KINDS:
-        raise BadData(
-            f"{source.name} is a model of type {config.model_type!r}, which detects nothing by its name; use one of "
-            f"type {', '.join(KINDS)}."
-        )
-    return OpenVocabulary(source, config, place, prompt=prompt, batch_size=batch_size, store=store)

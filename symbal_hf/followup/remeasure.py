@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from symbal_hf.auditing.asked import Asked, measured
-from symbal_hf.auditing.evidence import Evidence, gather, vocabulary_of
+from symbal_hf.auditing.evidence import gather, vocabulary_of
 from symbal_hf.auditing.verdict import finding_of
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
@@ -17,22 +17,17 @@ from symbal_hf.language.facts import split_facts
 from symbal_hf.matching.protocol import NameJudge
 from symbal_hf.models.composition import audited_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.models.parts import Parts
 from symbal_hf.results.findings import AuditResult, Finding
 
 
 @dataclass(frozen=True)
 class Remeasured:
-    """One pair on the N rows of an audit.
+    """One pair on the N rows of an audit."""
 
-    Attributes:
-        asked: its statistics, and which rows count.
-        finding: the same as a finding, without its examples and affected rows.
-        names: what else the captions call t, which counts as t.
-    """
-
-    asked: Asked
-    finding: Finding
-    names: tuple[str, ...]
+    asked: Asked  # its statistics, and which rows count
+    finding: Finding  # the same as a finding, without its examples and affected rows
+    names: tuple[str, ...]  # what else the captions call t, which counts as t
 
 
 def measure_again(
@@ -44,31 +39,24 @@ def measure_again(
     store: Store | None = None,
     progress: Progress = quiet,
 ) -> tuple[AuditData, list[Remeasured | str]]:
-    """The rows that could be judged, and each pair on them, or why it could not be measured.
+    """The rows of a finished audit that could be judged, and each pair (t, v) on them, or why it could not be measured.
 
-    Where concepts are the captions' own noun phrases, whatever `judge` takes for t counts as t: another model may say
-    "television" where this one says "tv".
-
-    Args:
-        result: the audit; its scorer or composition, its vocabulary and its policy for bad rows hold.
-        data: its rows, as `symbal_hf.data.again.reread` gives them.
-        pairs: (t, v).
-        judge: says which phrases of the captions mean t.
-        store: where embeddings and answers are kept.
-        progress: wraps long loops.
+    Its scorer or composition, its vocabulary and its policy for bad rows hold. Where concepts are the captions' own
+    noun phrases, whatever `judge` takes for t counts as t: another model may say "television" where this one says "tv".
 
     Raises:
         BadData: nothing can be measured as it was: a vocabulary or models that are gone or have changed.
         ChatFailed: a chat model of the composition does not answer.
         MissingModel: weights that are neither installed nor reachable.
     """
+    made = result.provenance
     words = audited_vocabulary(result)
-    if words is None and result.provenance.get("classes"):
+    if words is None and made.get("classes"):
         raise BadData(
             "the vocabulary of the audit cannot be read again, since it was in memory or its file is gone; audit with "
             "a vocabulary file."
         )
-    known = vocabulary_of(data, words) if words is not None or result.provenance["scorer"] == "objects" else None
+    known = vocabulary_of(data, words) if words is not None or made["scorer"] == "objects" else None
     out: list[Remeasured | str] = [""] * len(pairs)
     usable: dict[int, tuple[str, str]] = {}
     same: dict[str, str] = {}
@@ -82,7 +70,15 @@ def measure_again(
             except BadData as error:
                 out[index] = str(error)
     always = [name for pair in usable.values() for name in pair]
-    evidence = _gather(result, data, words, always, same, store=store or Store(), progress=progress)
+    models = made["models"]
+    parts = Parts(audited_composition(made), store or Store(), progress=progress)
+    parts.settle(data)
+    for name, today in {**parts.lite(), **{k: parts.prompts.hash(k) for k in models.get("prompts", {})}}.items():
+        audited = models.get("prompts", {}).get(name, models.get(name, today))
+        if audited != today:
+            raise BadData(f"the audit used another {name} ({audited}) than today's ({today}); audit again.")
+    policy = made.get("on_bad_row", "warn")
+    evidence = gather(data, parts, vocabulary=words, always=always, same=same, on_bad_row=policy)
     for index, asked in zip(usable, measured(evidence), strict=True):
         t_index, v_index = asked.pair.error, asked.pair.feature
         name = evidence.concepts.names[t_index]
@@ -106,34 +102,3 @@ def other_names_of(captions: Sequence[str], errors: Sequence[str], judge: NameJu
         states = judge.judge([(name, error) for name in open_names])
         out |= {name: error for name, state in zip(open_names, states, strict=True) if state == "same"}
     return out
-
-
-def _gather(
-    result: AuditResult,
-    data: AuditData,
-    words: Mapping[str, Sequence[str]] | None,
-    always: Sequence[str],
-    same: dict[str, str],
-    *,
-    store: Store,
-    progress: Progress,
-) -> Evidence:
-    """The evidence by the models of the audit; raises `BadData` where they are others today."""
-    from symbal_hf.models.parts import Parts
-
-    provenance = result.provenance
-    models = provenance["models"]
-    parts = Parts(audited_composition(provenance), store, progress=progress)
-    parts.settle(data)
-    for name, known in {**parts.lite(), **{k: parts.prompts.hash(k) for k in models.get("prompts", {})}}.items():
-        audited = models.get("prompts", {}).get(name, models.get(name, known))
-        if audited != known:
-            raise BadData(f"the audit used another {name} ({audited}) than today's ({known}); audit again.")
-    return gather(
-        data,
-        parts,
-        vocabulary=words,
-        always=always,
-        same=same,
-        on_bad_row=provenance.get("on_bad_row", "warn"),
-    )

@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import refuse_idle, refuse_idle_of_chat
+from symbal_hf.core.options import (
+    Asking,
+    Chance,
+    Group,
+    Moved,
+    Placing,
+    refuse_idle,
+    refuse_idle_of_chat,
+    take,
+    values_of,
+)
+from symbal_hf.core.store import Store
 from symbal_hf.data.again import audited_vocabulary, reread
 from symbal_hf.data.copying import open_source, write_table
 from symbal_hf.data.formats.plain_text import literal
@@ -21,18 +32,13 @@ from symbal_hf.data.table import AuditData
 from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.followup.repair_plan import Plan, Rewrite
 from symbal_hf.followup.rerun import audit_command
+from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.models.composition import audited_composition
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, Finding, load_result
-from symbal_hf.results.repaired import Change, Counts, OutputFormat, Policy, Repaired, RowError
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-    from symbal_hf.core.store import Store
-    from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.results.repaired import OutputFormat, Policy, Repaired, RowError
 
 DIFF, SUMMARY = "diff.jsonl", "repair.json"
-LOOKED_AT = 100  # rows, to tell whether images are files
 
 
 def repair(
@@ -41,20 +47,12 @@ def repair(
     policy: Policy,
     out: str | Path,
     findings: Sequence[int] | None = None,
-    source: Dataset | Iterable[Mapping[str, Any]] | str | Path | None = None,
-    image_root: str | Path | None = None,
-    join: str | Path | None = None,
     vocabulary: str | Path | Mapping[str, Sequence[str]] | None = None,
     output_format: OutputFormat = "auto",
     chat: str | ChatModel | None = None,
-    prompts: str | Path | None = None,
-    concurrency: int = 32,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
-    seed: int = 0,
     store: Store | None = None,
     progress: Progress = quiet,
+    **options: Any,
 ) -> Repaired:
     """Write the audited dataset anew without the errors that the audit found.
 
@@ -69,24 +67,21 @@ def repair(
             the sentences where its answer fails a check.
         out: a new folder (or an empty one) for the table, diff.jsonl and repair.json. It appears whole or not at all.
         findings: which of `result.findings`, counted from 0; all of them by default.
-        source: the audited rows, where they were in memory or lie elsewhere now.
-        image_root: the folder of the images, where it is elsewhere now; looked at only to check rewritten captions.
-        join: the joined table, where it is elsewhere now.
         vocabulary: classes with synonyms, where the audit had them in memory or their file lies elsewhere now.
         output_format: "auto" is the source's own for tables of JSON lines, JSON, CSV, TSV and parquet, among them
             conversations, of which only the text of the first answer changes; parquet for any other source.
         chat: the model of the policy "rewrite": hf:MODEL[@revision], openai:URL#MODEL, or an object.
-        prompts: folder whose rewrite_caption.jinja takes the place of the packaged prompt.
-        concurrency: questions in flight to a server, at least 1.
-        device: and `dtype`, `device_map`: where models of this process run; see `symbal_hf.models.parts.Parts`.
-        seed: of what a chat model draws, where it draws.
         store: where answers and embeddings are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
+        options: flat keywords of `Moved`, `Asking`, `Placing` and `Chance` in `symbal_hf.core.options`. A source may
+            also be the audited rows themselves, where they were in memory; image_root is looked at only to check
+            rewritten captions, and a folder of `prompts` has a rewrite_caption.jinja.
 
     Raises:
         BadData: rows that are not those that were audited, a format that cannot hold them, or `out` is not empty.
         ChatFailed: the chat model gave no answer at all.
         FileNotFoundError: no audit, no source.
+        TypeError: an option that is not there.
         ValueError: an unknown policy or format, or a finding that the audit does not have.
 
     >>> import symbal_hf
@@ -100,23 +95,28 @@ def repair(
     20
     """
     result = result if isinstance(result, AuditResult) else load_result(result)
-    chosen = _chosen(result, policy, output_format, findings, chat)
-    running = {"concurrency": concurrency, "device": device, "dtype": dtype, "device_map": device_map}
-    _refuse_idle(result, policy, chat, seed=seed, prompts=prompts, **running)
-    out = _new_folder(Path(out))
-    data, where = _audited_rows(result, out, source, image_root, join)
+    moved, asking, placing, chance = take(options, Moved, Asking, Placing, Chance, by="repair")
+    chosen = _chosen(result, policy, output_format, findings, chat, asking, placing, chance)
+    out = Path(out)
+    data, where = _audited_rows(result, out, moved)
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     words = words if words is not None else audited_vocabulary(result)
     assert data.numbers is not None and data.told_in is not None
     wrong, rows = _wrong(chosen, data)
-    judged = _judged(result, data)
     captions = {number: data.captions[row] for number, row in rows.items()}
     rewrites, provenance = dict[int, Rewrite](), dict[str, Any]()
     if policy == "rewrite" and wrong:
-        assert chat is not None
-        rewrites, provenance = _rewrites(
-            result, data, wrong, captions, chosen, words, chat, prompts, running, seed, store, progress
+        from symbal_hf.followup.rewrite import named_by, rewritten
+        from symbal_hf.models.parts import named, parts_with
+
+        specs, objects = named({"chat": chat})
+        fields = {"store": store or Store(), "objects": objects, "progress": progress}
+        parts = parts_with(audited_composition(result.provenance), asking, placing, **fields)
+        names = {finding.textual_error: named_by(finding, words) for finding in chosen}
+        rewrites, provenance = rewritten(
+            data, wrong, captions, names, parts=parts, spec=str(specs["chat"]), vocabulary=words, seed=chance.seed
         )
+        provenance |= {"checked_by": result.provenance.get("scorer")}
     with _appearing(out) as part:
         with (part / DIFF).open("w", encoding="utf-8") as file:
             plan = Plan(
@@ -124,23 +124,31 @@ def repair(
                 wrong=wrong,
                 ids={number: data.ids[row] for number, row in rows.items()},
                 captions=captions,
-                audited=judged,
+                audited=_judged(result, data),
                 column=data.told_in[0],
                 chat=data.told_in[1],
-                record=lambda change: _write(file, change),
+                record=lambda change: file.write(literal(change.to_dict()) + "\n"),
                 rewrites=rewrites,
             )
             opened = open_source(where, (data.read or {}).get("source_format", "auto"))
             table = out / write_table(opened, part, output_format, plan).relative_to(part)
-        counts = plan.counts(not_audited=plan.count["rows"] - len(judged))
-        command, notes = _command(result, data, out, table, opened.kind, counts, join, vocabulary)
+        counts = plan.counts()
+        again, dropped = out.with_name(f"{out.name}-audit"), counts.rows_dropped + counts.emptied
+        command, notes = audit_command(
+            result, data, table, out=again, kind=opened.kind, join=moved.join, dropped=dropped, vocabulary=vocabulary
+        )
         done = Repaired(policy, counts, out, table, out / DIFF, out / SUMMARY, command, notes, provenance)
         (part / SUMMARY).write_text(_summary(done, result, chosen, opened.name), "utf-8")
     return done
 
 
 def _chosen(
-    result: AuditResult, policy: Policy, output_format: OutputFormat, findings: Sequence[int] | None, chat: Any
+    result: AuditResult,
+    policy: Policy,
+    output_format: OutputFormat,
+    findings: Sequence[int] | None,
+    chat: Any,
+    *groups: Group,
 ) -> tuple[Finding, ...]:
     """The findings to repair; raises where an option makes no sense, before anything is read."""
     for name, value, known in (("policy", policy, Policy), ("output_format", output_format, OutputFormat)):
@@ -148,6 +156,10 @@ def _chosen(
             raise ValueError(f"{name}={value!r}; it is one of {', '.join(get_args(known))}.")
     if policy == "rewrite" and chat is None:
         raise ValueError("policy='rewrite' asks a chat model; name it with chat: hf:MODEL or openai:URL#MODEL.")
+    if policy != "rewrite":
+        refuse_idle("only the policy rewrite asks a chat model", chat=chat, **values_of(*groups))
+    elif result.provenance.get("models", {}).get("composition") is None:  # of which rewritten captions are checked
+        refuse_idle_of_chat(chat, **values_of(*groups[:-1]))
     if findings is None:
         return result.findings
     if odd := [n for n in findings if not 0 <= n < len(result.findings)]:
@@ -157,27 +169,14 @@ def _chosen(
     return tuple(result.findings[n] for n in dict.fromkeys(findings))
 
 
-def _refuse_idle(result: AuditResult, policy: Policy, chat: Any, *, seed: int, **asking: Any) -> None:
-    """Refuse options that nothing looks at; rewritten captions are checked by the models of the audit, too."""
-    if policy != "rewrite":
-        refuse_idle("only the policy rewrite asks a chat model", chat=chat, seed=seed, **asking)
-    elif result.provenance.get("models", {}).get("composition") is None:
-        refuse_idle_of_chat(chat, **asking)
-
-
-def _new_folder(out: Path) -> Path:
+def _audited_rows(result: AuditResult, out: Path, moved: Moved) -> tuple[AuditData, Any]:
+    """The rows that were audited, and what they are read from; raises where `out` lies in it or holds something."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadData(f"{out} is there already, and nothing is overwritten; name a new folder with out (--out).")
-    return out
-
-
-def _audited_rows(
-    result: AuditResult, out: Path, source: Any, image_root: str | Path | None, join: str | Path | None
-) -> tuple[AuditData, Any]:
-    """The rows that were audited, and what they are read from; raises where `out` lies in it."""
+    source = moved.source
     if source is not None and not isinstance(source, (str, Path)) and not hasattr(source, "column_names"):
         source = list(source)  # it is read twice
-    data = reread(result, source=source, image_root=image_root, join=join)
+    data = reread(result, **{**values_of(moved), "source": source})
     where = source if source is not None else result.provenance["read"]["source"]
     if isinstance(where, (str, Path)) and Path(where).exists() and out.resolve().is_relative_to(Path(where).resolve()):
         raise BadData(f"out={out} lies in the source {where}, which is never written; name a folder elsewhere.")
@@ -191,18 +190,13 @@ def _appearing(out: Path) -> Iterator[Path]:
     part.mkdir(parents=True)
     try:
         yield part
-        _appear(part, out)
+        try:
+            part.replace(out)
+        except OSError as error:
+            raise BadData(f"{out} has been filled meanwhile, and nothing is overwritten ({error}).") from error
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-
-
-def _appear(part: Path, out: Path) -> None:
-    """Let the finished folder take its name, in one step."""
-    try:
-        part.replace(out)
-    except OSError as error:
-        raise BadData(f"{out} has been filled meanwhile, and nothing is overwritten ({error}).") from error
 
 
 def _wrong(findings: Sequence[Finding], data: AuditData) -> tuple[dict[int, tuple[RowError, ...]], dict[int, int]]:
@@ -229,104 +223,23 @@ def _judged(result: AuditResult, data: AuditData) -> set[int]:
     return {number for number, row_id in zip(data.numbers, data.ids, strict=True) if row_id not in unreadable}
 
 
-def _rewrites(
-    result: AuditResult,
-    data: AuditData,
-    wrong: Mapping[int, tuple[RowError, ...]],
-    captions: Mapping[int, str],
-    findings: Sequence[Finding],
-    words: Mapping[str, Sequence[str]] | None,
-    chat: str | ChatModel,
-    prompts: str | Path | None,
-    running: Mapping[str, Any],
-    seed: int,
-    store: Store | None,
-    progress: Progress,
-) -> tuple[dict[int, Rewrite], dict[str, Any]]:
-    """What a chat model makes of the captions, and who was asked how much; `running` is where and how models run."""
-    from functools import partial
-
-    from symbal_hf.core.store import Store
-    from symbal_hf.followup.rewrite import check_rewrites, named_by, rewritten
-    from symbal_hf.models.chat.asking import Ledger
-    from symbal_hf.models.chat.prompting import Prompts
-    from symbal_hf.models.parts import load_chat
-
-    shared: dict[str, Any] = {
-        "store": store or Store(),
-        "prompts": Prompts(None if prompts is None else Path(prompts)),
-        "progress": progress,
-    }
-    ledger = Ledger()
-    out = rewritten(
-        wrong,
-        captions,
-        {finding.textual_error: named_by(finding, words) for finding in findings},
-        model=load_chat(chat, **running) if isinstance(chat, str) else chat,
-        check=partial(check_rewrites, result=result, data=data, vocabulary=words, **shared, **running),
-        ledger=ledger,
-        seed=seed,
-        **shared,
-    )
-    asked = {"prompts": {"rewrite_caption": shared["prompts"].hash("rewrite_caption")}, "seed": seed}
-    return out, {**asked, **ledger.as_dict(), "checked_by": result.provenance.get("scorer")}
-
-
-def _write(file: Any, change: Change) -> None:
-    file.write(literal(change.to_dict()) + "\n")
-
-
-def _command(
-    result: AuditResult,
-    data: AuditData,
-    out: Path,
-    table: Path,
-    kind: str,
-    counts: Counts,
-    join: str | Path | None,
-    vocabulary: str | Path | Mapping[str, Any] | None,
-) -> tuple[str | None, tuple[str, ...]]:
-    """The command that audits the repaired table, read as far as is known as the source was read."""
-    read = dict(data.read or ({} if join is None else {"join": str(Path(join).absolute())}))
-    if kind in ("rows", "url-tsv", "tar"):  # a table now, whatever it was
-        read.pop("source_format", None)
-    return audit_command(
-        result,
-        table,
-        out=out.with_name(f"{out.name}-audit"),
-        read=read,
-        image_root=_root(data),
-        dropped=counts.rows_dropped + counts.emptied,
-        vocabulary=vocabulary,
-    )
-
-
-def _root(data: AuditData) -> Path | None:
-    """The folder of the images where rows name them by paths, which the repaired table does not lie beside."""
-    images = data.images
-    if images is None or images.root is None:
-        return None
-    for row in range(min(len(data), LOOKED_AT)):
-        with suppress(ValueError):
-            if isinstance(images.file(row), Path):
-                return images.root
-    return None
-
-
 def _summary(done: Repaired, result: AuditResult, findings: Sequence[Finding], source: str) -> str:
     """The content of repair.json."""
-    pairs = [
-        {"textual_error": f.textual_error, "visual_feature": f.visual_feature, "rows": len(f.affected)}
-        for f in findings
-    ]
-    provenance = {"symbal_hf": version("symbal-hf"), "source": source, "audit": result.provenance, **done.provenance}
     content = {
         "policy": done.policy,
         "counts": {**asdict(done.counts), "changed": done.counts.changed, "written": done.counts.written},
-        "findings": pairs,
+        "findings": [
+            {"textual_error": f.textual_error, "visual_feature": f.visual_feature, "rows": len(f.affected)}
+            for f in findings
+        ],
         "table": done.table.relative_to(done.folder).as_posix(),
         "command": done.command,
         "notes": list(done.notes),
-        "provenance": provenance,
+        "provenance": {
+            "symbal_hf": version("symbal-hf"),
+            "source": source,
+            "audit": result.provenance,
+            **done.provenance,
+        },
     }
     return json.dumps(content, ensure_ascii=True, indent=2) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -27,28 +27,17 @@ class Rewrite:
 
 @dataclass
 class Plan:
-    """What a repair does, and the account of what it has done.
+    """What a repair does, and the account of what it has done."""
 
-    Attributes:
-        policy: as for `symbal_hf.repair`.
-        wrong: what is wrong in each row, by the row's number in the source.
-        ids: of these rows.
-        captions: of these rows, as the audit read them.
-        audited: numbers of the rows that the audit looked at.
-        column: of captions or conversations (`chat`).
-        rewrites: by number, with the policy "rewrite".
-        record: takes each `Change` as it is made.
-    """
-
-    policy: Policy
-    wrong: Mapping[int, tuple[RowError, ...]]
-    ids: Mapping[int, str]
-    captions: Mapping[int, str]
-    audited: Container[int]
-    column: str
+    policy: Policy  # as for `symbal_hf.repair`
+    wrong: Mapping[int, tuple[RowError, ...]]  # what is wrong in each row, by the row's number in the source
+    ids: Mapping[int, str]  # of these rows
+    captions: Mapping[int, str]  # of these rows, as the audit read them
+    audited: Collection[int]  # numbers of the rows that the audit looked at
+    column: str  # of captions or conversations (`chat`)
     chat: bool
-    record: Callable[[Change], None]
-    rewrites: Mapping[int, Rewrite] = field(default_factory=dict)
+    record: Callable[[Change], object]  # takes each `Change` as it is made
+    rewrites: Mapping[int, Rewrite] = field(default_factory=dict)  # by number, with the policy "rewrite"
     count: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -70,8 +59,7 @@ class Plan:
     def edit(self, number: int, texts: Sequence[str]) -> Edit:
         """What becomes of row `number`, whose caption stands in these texts; asked once for each row of `wrong`.
 
-        Raises:
-            BadData: the row says something else than when it was audited.
+        Raises `BadData`: the row says something else than when it was audited.
         """
         errors, before = self.wrong[number], self.captions[number]
         if not texts:
@@ -109,13 +97,14 @@ class Plan:
         left = dropped(texts, {s for error in errors for s in error.sentences})
         if left is None:
             why = "a wrong sentence does not stand in the caption by itself, or what is left would say something else"
-            return replace(change, action="not found", reason=_both(change.reason, why)), None, extra
+            why = f"{change.reason}; {why}" if change.reason else why
+            return replace(change, action="not found", reason=why), None, extra
         after = caption_of(left, chat=self.chat)
         if not sentences(after):
             return replace(change, action="emptied", after=None), None, extra
         return replace(change, action="sentences dropped", after=after), left, extra
 
-    def counts(self, *, not_audited: int) -> Counts:
+    def counts(self) -> Counts:
         """The account; raises `BadData` where a row of `wrong` has not come by."""
         done = {name: self.count[name] for name in ACTIONS.values()}
         if sum(done.values()) != len(self.wrong):
@@ -124,12 +113,8 @@ class Plan:
                 "leave it alone while it is repaired."
             )
         rows = self.count["rows"]
-        extra = {name: self.count[name] for name in ("rewrite_refused", "unchecked")}
-        return Counts(rows=rows, **done, **extra, untouched=rows - len(self.wrong), not_audited=not_audited)
-
-
-def _both(one: str | None, other: str) -> str:
-    return other if one is None else f"{one}; {other}"
+        done |= {name: self.count[name] for name in ("rewrite_refused", "unchecked")}
+        return Counts(rows=rows, **done, untouched=rows - len(self.wrong), not_audited=rows - len(self.audited))
 
 
 def dropped(texts: Sequence[str], wrong: set[str]) -> tuple[str, ...] | None:

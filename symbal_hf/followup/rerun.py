@@ -4,47 +4,54 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.core.options import AUDIT, defaults_of
+from symbal_hf.data.table import AuditData
 from symbal_hf.models.composition import audited_composition, choose_composition
-
-if TYPE_CHECKING:
-    from symbal_hf.results.findings import AuditResult
+from symbal_hf.results.findings import AuditResult
 
 GATES = ("top_k", "tau", "alpha", "min_rate", "seed")
+LOOKED_AT = 100  # rows, to tell whether images are files
 
 
 def audit_command(
     result: AuditResult,
+    data: AuditData,
     table: Path,
     *,
     out: Path,
-    read: Mapping[str, Any],
-    image_root: Path | None = None,
+    kind: str,
+    join: str | Path | None = None,
     dropped: int = 0,
     vocabulary: str | Path | Mapping[str, Any] | None = None,
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The `symbal audit` line for `table`, and what to know of it.
+    """The `symbal audit` line for `table`, read as far as is known as the source was read, and what to know of it.
 
     Args:
         result: of the audit before.
+        data: its rows, and how they were read.
         table: what to audit now.
         out: its folder.
-        read: `load_data`'s options, as `AuditData.read` has them; its source is not looked at.
-        image_root: the folder of the images, where the table names them by paths.
+        kind: of the source, as `symbal_hf.data.copying.open_source` calls it.
+        join: the joined table, where rows in memory were joined with one.
         dropped: rows that have been left out of those that the audit read.
         vocabulary: classes that were given anew, or their file.
 
     Returns:
         None in the place of a command where a model or classes were objects of a program.
     """
-    made, notes, options = result.provenance, list[str](), dict[str, Any]()
-    options |= {k: v for k, v in read.items() if k not in ("source", "image_root", "seed", "on_bad_row")}
-    if image_root is not None:
-        options["image_root"] = image_root
+    made, notes = result.provenance, list[str]()
+    read = data.read or ({} if join is None else {"join": str(Path(join).absolute())})
+    left = {"source", "image_root", "seed", "on_bad_row"}
+    if kind in ("rows", "url-tsv", "tar"):  # a table now, whatever it was
+        left.add("source_format")
+    options: dict[str, Any] = {k: v for k, v in read.items() if k not in left}
+    if (root := _root(data)) is not None:
+        options["image_root"] = root
     if "limit" in options and dropped:
         options["limit"] = max(int(options["limit"]) - dropped, 1)
     if "sample" in options:
@@ -74,3 +81,15 @@ def audit_command(
     for pair in made.get("pairs") or ():
         words += ["--pair", "|".join(pair)]
     return shlex.join([*words, "--out", str(out)]), tuple(notes)
+
+
+def _root(data: AuditData) -> Path | None:
+    """The folder of the images where rows name them by paths, which the repaired table does not lie beside."""
+    images = data.images
+    if images is None or images.root is None:
+        return None
+    for row in range(min(len(data), LOOKED_AT)):
+        with suppress(ValueError):
+            if isinstance(images.file(row), Path):
+                return images.root
+    return None

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.evidence import gather
-from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.followup.repair_plan import Rewrite
 from symbal_hf.language.facts import split_facts
 from symbal_hf.language.phrases import Vocabulary, noun_phrases
 from symbal_hf.language.sentences import sentences, unmarked
-from symbal_hf.models.chat.asking import Ledger, ask
-from symbal_hf.models.chat.prompting import Prompts
-from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
-from symbal_hf.models.composition import FACT_SCORERS, audited_composition, split_part
-from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.models.chat.protocol import Answer
+from symbal_hf.models.composition import FACT_SCORERS, split_part
 from symbal_hf.models.parts import Parts
 from symbal_hf.models.scorers import score_facts
+from symbal_hf.results.findings import Finding
 from symbal_hf.results.repaired import RowError
 
-if TYPE_CHECKING:
-    from symbal_hf.results.findings import AuditResult, Finding
-
-AT_ONCE = 1024  # questions in memory together
 NEW_TOKENS = 1024
 LONGER = 1.2  # a caption without a thing is hardly longer than one with it
 SOME = 20  # characters that it may grow by in any case
@@ -42,7 +34,6 @@ WORSE = 1e-4  # a difference of alignment below this is none
 UNKNOWN = "its new sentences could not be scored"
 
 Sentences = tuple[tuple[str, ...], tuple[str, ...]]  # new ones, and those that are gone
-Check = Callable[[Mapping[int, Sentences]], Mapping[int, str | bool]]
 
 
 @dataclass(frozen=True)
@@ -77,79 +68,52 @@ def named_by(finding: Finding, vocabulary: Mapping[str, Sequence[str]] | None) -
 
 
 def rewritten(
+    data: AuditData,
     wrong: Mapping[int, tuple[RowError, ...]],
     captions: Mapping[int, str],
     named: Mapping[str, Named],
     *,
-    model: ChatModel,
-    check: Check,
-    store: Store,
-    prompts: Prompts,
-    ledger: Ledger,
-    progress: Progress = quiet,
+    parts: Parts,
+    spec: str,
+    vocabulary: Mapping[str, Sequence[str]] | None,
     seed: int = 0,
-) -> dict[int, Rewrite]:
-    """What the model makes of each caption, or why that is not taken.
+) -> tuple[dict[int, Rewrite], dict[str, Any]]:
+    """What a chat model makes of each caption, or why that is not taken; and who was asked how much.
 
     Args:
-        wrong: what is wrong in each row, by its number.
-        captions: of these rows.
+        data: the audited rows.
+        wrong: what is wrong in each row, by its number; `captions` are of these rows.
+        captions: as the audit read them.
         named: t -> how captions name it.
-        model: the chat model; every good answer is stored, so that a second run asks nothing.
-        check: judges rows by (new sentences, sentences that are gone): True where they hold, False where nobody can
-            tell, a reason where they do not.
-        store: of answers.
-        prompts: the packaged ones, or a folder's.
-        ledger: counts what is asked.
-        progress: wraps the questions.
+        parts: of the audit, with the chat model `spec`; every good answer is stored, so that a second run asks nothing.
+        spec: the chat model.
+        vocabulary: classes of the audit with synonyms, if it had any.
         seed: of the model's draw, where it makes one.
 
     Raises:
         ChatFailed: no answer came at all.
     """
     rows, out, new = sorted(wrong), dict[int, Rewrite](), dict[int, str]()
-    for start in range(0, len(rows), AT_ONCE):
-        batch = rows[start : start + AT_ONCE]
-        questions = [[Message(_question(prompts, wrong[row], captions[row]))] for row in batch]
-        answers = ask(
-            model,
-            questions,
-            kind="text",
-            prompt_hash=prompts.hash("rewrite_caption"),
-            store=store,
-            ledger=ledger,
-            max_new_tokens=NEW_TOKENS,
-            seed=seed,
-            progress=partial(_labelled, progress),
-        )
-        for row, answer in zip(batch, answers, strict=True):
-            text, reason = _read(answer, captions[row])
-            gone = {s for error in wrong[row] for s in error.sentences}
-            reason = reason or _refused(text, captions[row], gone, [named[e.textual_error] for e in wrong[row]])
-            if reason is None:
-                new[row] = text
-            else:
-                out[row] = Rewrite(None, reason)
-    changed = {row: _changed(captions[row], text) for row, text in new.items()}
-    for row, verdict in (check(changed) if changed else {}).items():
+    gone = {row: list(dict.fromkeys(s for error in wrong[row] for s in error.sentences)) for row in rows}
+    errors = {row: list(dict.fromkeys(error.textual_error for error in wrong[row])) for row in rows}
+    values = [{"text": captions[row], "facts": gone[row], "errors": errors[row]} for row in rows]
+    answers = parts.ask(spec, "rewrite_caption", values, kind="text", max_new_tokens=NEW_TOKENS, seed=seed)
+    asked = {"prompts": {"rewrite_caption": parts.prompts.hash("rewrite_caption")}, "seed": seed}
+    asked |= parts.ledger.as_dict()  # what checks ask of models is told of nowhere
+    for row, answer in zip(rows, answers, strict=True):
+        text, reason = _read(answer, captions[row])
+        reason = reason or _refused(text, captions[row], set(gone[row]), [named[t] for t in errors[row]])
+        if reason is None:
+            new[row] = text
+        else:
+            out[row] = Rewrite(None, reason)
+    changed: dict[int, Sentences] = {}
+    for row, text in new.items():
+        after, before = sentences(text), sentences(captions[row])
+        changed[row] = tuple(s for s in after if s not in before), tuple(s for s in before if s not in after)
+    for row, verdict in (check_rewrites(changed, data, parts, vocabulary=vocabulary) if changed else {}).items():
         out[row] = Rewrite(None, verdict) if isinstance(verdict, str) else Rewrite(new[row], checked=verdict)
-    return out
-
-
-def _changed(before: str, after: str) -> Sentences:
-    """The sentences that only the new caption says, and those that only the old one said."""
-    old, new = sentences(before), sentences(after)
-    return tuple(s for s in new if s not in old), tuple(s for s in old if s not in new)
-
-
-def _labelled(progress: Progress, items: Any, _: str, total: int) -> Any:
-    return progress(items, "rewritten captions", total)
-
-
-def _question(prompts: Prompts, errors: Sequence[RowError], caption: str) -> str:
-    facts = dict.fromkeys(s for error in errors for s in error.sentences)
-    names = dict.fromkeys(error.textual_error for error in errors)
-    return prompts.render("rewrite_caption", text=caption, facts=list(facts), errors=list(names))
+    return out, asked
 
 
 def _read(answer: Answer, before: str) -> tuple[str, str | None]:
@@ -180,8 +144,8 @@ def _refused(text: str, before: str, gone: set[str], named: Sequence[Named]) -> 
         if start < 0:
             return f"the new caption no longer says {sentence!r}"
         at = start + len(_tokens(sentence)) - 1  # the space between two tokens belongs to both
-    known = _words(before)
-    words = _words(" ".join(s for s in after if s not in sentences(before)))
+    known = set(re.findall(r"\w+", before.lower()))
+    words = set(re.findall(r"\w+", " ".join(s for s in after if s not in sentences(before)).lower()))
     if len(words - known) > FRESH * len(words):  # an apology, or another story
         return f"the new caption adds {len(words - known)} words, such as {min(words - known)!r}"
     return None
@@ -192,35 +156,13 @@ def _tokens(text: str) -> str:
     return f" {' '.join(TOKEN.findall(unmarked(text)))} "
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
-
-
 def check_rewrites(
-    asked: Mapping[int, Sentences],
-    result: AuditResult,
-    data: AuditData,
-    *,
-    vocabulary: Mapping[str, Sequence[str]] | None,
-    store: Store,
-    prompts: Prompts,
-    progress: Progress = quiet,
-    **place: Any,
+    asked: Mapping[int, Sentences], data: AuditData, parts: Parts, *, vocabulary: Mapping[str, Sequence[str]] | None
 ) -> dict[int, str | bool]:
-    """For each row True where its new sentences hold, a reason where they do not, False where nobody can tell.
+    """For each row asked about True where its new sentences hold, a reason where not, False where nobody can tell.
 
     With objects a new sentence may name nothing that is absent; with any other scorer it may fit its image no worse
     than the worst of the sentences that are gone. A caption without new sentences holds.
-
-    Args:
-        asked: number of a row -> its new and its lost sentences.
-        result: of the audit.
-        data: its rows.
-        vocabulary: its classes with synonyms, if it had any.
-        store: of embeddings and answers.
-        prompts: what chat models are asked.
-        progress: wraps long loops.
-        place: how models are loaded, as for `symbal_hf.models.parts.Parts`.
     """
     out: dict[int, str | bool] = {number: True for number, (new, _) in asked.items() if not new}
     assert data.numbers is not None
@@ -231,10 +173,9 @@ def check_rewrites(
     for number, row in rows.items():
         captions[row] = "\n".join(sentence for part in asked[number] for sentence in part)
     changed = replace(data, captions=tuple(captions))
-    composition = audited_composition(result.provenance)
+    composition = parts.composition
     if any(isinstance(spec, str) and spec.split(":")[-2:-1] == ["object"] for spec in asdict(composition).values()):
         return out | dict.fromkeys(rows, False)  # its models were the caller's own
-    parts = Parts(composition, store, prompts=prompts, progress=progress, **place)
     kind, _ = split_part(composition.scorer_1)
     if kind not in FACT_SCORERS or composition.calibrated:
         evidence = gather(changed, parts, vocabulary=vocabulary)

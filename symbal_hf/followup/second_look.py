@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.evidence import concepts_of
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Asking, Placing
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import audited_vocabulary, check_same_rows, reread
 from symbal_hf.data.table import AuditData, load_data
 from symbal_hf.data.vocabulary import load_vocabulary
 from symbal_hf.followup.detectors import ObjectsDetector
+from symbal_hf.followup.options import Looking
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.language.denials import asserted
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, noun_phrases
+from symbal_hf.models.composition import CHATS, Composition
 from symbal_hf.models.encoders.embedding import Progress, embed_texts, quiet
+from symbal_hf.models.encoders.lite import MiniLM
+from symbal_hf.models.parts import Parts, named, parts_with
+from symbal_hf.models.scorers import score_facts
 from symbal_hf.results.findings import AuditResult, Finding
-
-if TYPE_CHECKING:
-    from symbal_hf.models.parts import Parts
 
 SCORERS = ("auto", "objects", "detector", "audit")  # besides chat models and functions
 TRUE = 0.5  # a sentence that a scorer gives less is false
@@ -33,21 +37,13 @@ TRUE = 0.5  # a sentence that a scorer gives less is false
 
 @dataclass(frozen=True)
 class Look:
-    """N rows, their F facts, and K findings, of each the facts that name its t.
+    """N rows, their F facts, and K findings, of each the facts that name its t."""
 
-    Attributes:
-        findings: the audit's, then the pairs that it was asked for and did not find.
-        data: the rows.
-        facts: of their captions.
-        naming: for each finding (F,), the fact names t.
-        vocabulary: of the classes that objects are listed by.
-    """
-
-    findings: tuple[Finding, ...]
-    data: AuditData
-    facts: Facts
-    naming: tuple[NDArray[np.bool_], ...]
-    vocabulary: Vocabulary
+    findings: tuple[Finding, ...]  # the audit's, then the pairs that it was asked for and did not find
+    data: AuditData  # the rows
+    facts: Facts  # of their captions
+    naming: tuple[NDArray[np.bool_], ...]  # for each finding (F,), the fact names t
+    vocabulary: Vocabulary  # of the classes that objects are listed by
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -102,25 +98,23 @@ def look_again(
         data: the rows, as `symbal_hf.load_data` takes or gives them; by default they are read again.
         source: where they lie now.
         vocabulary: classes with synonyms; by default the audit's.
-        store: where embeddings are kept.
-        progress: wraps long loops.
         changed: options of `symbal_hf.load_data` in the place of the audit's.
 
     Raises:
         BadData: other rows than were audited, or rows in memory that are not given.
         FileNotFoundError: the source is gone.
     """
-    rows = _rows(result, data, source, {name: value for name, value in changed.items() if value is not None})
+    if data is None:
+        rows = reread(result, source=source, **changed)
+    else:
+        rows = data if isinstance(data, AuditData) else load_data(data, **changed)
+        check_same_rows(result, rows)
+    left_out = {row.row_id: row.reason for row in result.skipped}
+    rows = rows.without({i: left_out[row_id] for i, row_id in enumerate(rows.ids) if row_id in left_out})
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     audited = words is None
     words = audited_vocabulary(result) if words is None else words
-    held = store or Store()
-
-    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        from symbal_hf.models.encoders.lite import MiniLM
-
-        return embed_texts(texts, MiniLM(), store=held, progress=progress)
-
+    embed = partial(embed_texts, encoder=MiniLM(), store=store or Store(), progress=progress)
     found = {(f.textual_error, f.visual_feature) for f in result.findings}
     asked = tuple(f for f in result.asked if (f.textual_error, f.visual_feature) not in found)
     always = [name for f in result.asked for name in (f.textual_error, f.visual_feature)] if audited else []
@@ -133,60 +127,36 @@ def look_again(
     return Look(findings, rows, facts, naming, known or Vocabulary({}))
 
 
-def _rows(result: AuditResult, data: Any, source: str | Path | None, changed: Mapping[str, Any]) -> AuditData:
-    if data is None:
-        rows = reread(result, source=source, **changed)
-    else:
-        rows = data if isinstance(data, AuditData) else load_data(data, **changed)
-        check_same_rows(result, rows)
-    left_out = {row.row_id: row.reason for row in result.skipped}
-    return rows.without({i: left_out[row_id] for i, row_id in enumerate(rows.ids) if row_id in left_out})
-
-
 @dataclass(frozen=True)
 class References:
-    """What is said of the references to K textual errors in N rows.
+    """What is said of the references to K textual errors in N rows."""
 
-    Attributes:
-        scorer: who says it.
-        erroneous: (N, K) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known. A
-            caption that does not name t refers to it in no way, whatever else is not known of the row.
-        provenance: what else to say of how it was made.
-    """
-
-    scorer: str
+    scorer: str  # who says it
+    # (N, K) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known. A caption that does
+    # not name t refers to it in no way, whatever else is not known of the row.
     erroneous: NDArray[np.float64]
-    provenance: Mapping[str, Any]
+    provenance: Mapping[str, Any]  # what else to say of how it was made
 
 
 def judge_references(
     look: Look,
-    scorer: str | Any,
+    looking: Looking,
+    asking: Asking,
+    placing: Placing,
     *,
     seen: NDArray[np.floating] | None = None,
-    store: Store | None = None,
+    store: Store,
     progress: Progress = quiet,
-    chat: str | Any | None = None,
-    prompts: str | Path | None = None,
-    concurrency: int = 32,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
 ) -> References:
-    """Which references to t are erroneous.
+    """Which references to t are erroneous, by the scorer of `looking`, which is settled.
 
-    Args:
-        look: the rows.
-        scorer: as for `symbal_hf.validate`, but "auto".
-        seen: (N, K) for scorer "detector": 1 where t is seen, 0 where not, NaN where that is not known.
-        store: where a chat model's answers are kept.
-        progress: wraps long loops.
-        chat: and the other options: see `symbal_hf.models.parts.Parts`.
+    For the scorer "detector" `seen` (N, K) is 1 where t is seen, 0 where not, NaN where that is not known.
 
     Raises:
         BadData: no such scorer, or one that needs what the rows do not have.
         ChatFailed: a chat model answers nothing.
     """
+    scorer = looking.scorer
     if scorer == "audit":
         audited = [np.isin(look.data.ids, finding.affected_ids) for finding in look.findings]
         return References("audit", np.stack(audited, 1).astype(np.float64), {})
@@ -195,43 +165,21 @@ def judge_references(
     if scorer in ("objects", "detector"):
         assert seen is not None
         return References(scorer, np.where(look.named, 1 - seen.astype(np.float64), 0.0), {})
-    from symbal_hf.models.chat.prompting import Prompts
-    from symbal_hf.models.composition import Composition
-    from symbal_hf.models.parts import Parts, named
 
-    specs, objects = named({"scorer_1": _spec(scorer), "chat": chat})
+    if isinstance(scorer, str):
+        kind = scorer.partition(":")[0]
+        if kind not in ("vision-language", "text-only", *CHATS[:2]):
+            known = ", ".join(SCORERS)
+            raise BadData(f"no scorer {scorer!r}; available: {known}, hf:MODEL[@revision], openai:URL#MODEL.")
+        scorer = f"vision-language:{scorer}" if kind in CHATS else scorer  # a chat model is asked of what it sees
+    specs, objects = named({"scorer_1": scorer, "chat": looking.chat})
     spec = str(specs["scorer_1"])
-    parts = Parts(
-        Composition(scorer_1=spec, scorer_2=spec, chat=specs["chat"]),
-        store or Store(),
-        objects=objects,
-        prompts=Prompts(None if prompts is None else Path(prompts)),
-        concurrency=concurrency,
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        progress=progress,
-    )
-    return _scored(look, parts)
-
-
-def _spec(scorer: Any) -> Any:
-    """The scorer as a part of a composition: a chat model is asked of what it sees."""
-    from symbal_hf.models.composition import CHATS
-
-    if not isinstance(scorer, str):
-        return scorer
-    kind = scorer.partition(":")[0]
-    if kind not in ("vision-language", "text-only", *CHATS[:2]):
-        known = ", ".join(SCORERS)
-        raise BadData(f"no scorer {scorer!r}; available: {known}, hf:MODEL[@revision], openai:URL#MODEL.")
-    return f"vision-language:{scorer}" if kind in CHATS else scorer
+    composition = Composition(scorer_1=spec, scorer_2=spec, chat=specs["chat"])
+    return _scored(look, parts_with(composition, asking, placing, store=store, objects=objects, progress=progress))
 
 
 def _scored(look: Look, parts: Parts) -> References:
     """What the first scorer of `parts` says of each sentence that names some t."""
-    from symbal_hf.models.scorers import score_facts
-
     asked = np.flatnonzero(np.any(look.naming, axis=0))
     score = np.full(len(look.facts), np.nan, np.float32)
     score[asked] = score_facts(parts, "scorer_1", look.data, look.facts, asked)
@@ -249,14 +197,10 @@ def _scored(look: Look, parts: Parts) -> References:
 
 
 def facts_naming(finding: Finding, concepts: Concepts) -> NDArray[np.bool_]:
-    """(F,) The fact names t.
+    """(F,) The fact names t; `concepts` of the captions are as the audit found them.
 
     An audit may call t by a fuller name than the one that it counted ("tennis racket" for "racket"). So of t and of the
     finding's candidates whose words are among t's, that name counts by which all affected sentences name t.
-
-    Args:
-        finding: of an audit of these captions.
-        concepts: of their facts, found as the audit found them (`symbal_hf.auditing.evidence.concepts_of`).
     """
     words = set(finding.textual_error.split())
     shorter = [name for name in finding.textual_error_candidates if set(name.split()) < words]

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Asking, Chance, Placing, Reading, names_of, refuse_idle, take, values_of
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of
-from symbal_hf.followup.human_labels import (
-    Labels,
-    agreement_with,
-    read_labels,
-    rows_to_label,
-    template_rows,
-    write_template,
-)
+from symbal_hf.followup.human_labels import agreement_with, read_labels, rows_to_label, template_rows, write_template
 from symbal_hf.followup.load_detector import load_detector
+from symbal_hf.followup.options import Looking, refuse_unread
 from symbal_hf.followup.second_look import Look, References, judge_references, look_again
-from symbal_hf.followup.validate_options import Calibrate, check_options, refuse_unread
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, load_result
 from symbal_hf.results.validation import Box, HumanAgreement, Validated, Validation
 from symbal_hf.stats.contingency import fisher_greater, risk_ratio
-
-if TYPE_CHECKING:
-    from symbal_hf.models.chat.protocol import ChatModel
 
 LARGEST = 1e9  # what stands for an infinite ratio, as in findings
 
@@ -41,31 +32,12 @@ LARGEST = 1e9  # what stands for an infinite ratio, as in findings
 def validate(
     audited: AuditResult | str | Path,
     *,
-    detector: str | Detector | Callable[..., Any] = "auto",
-    scorer: str | ChatModel | Callable[..., Any] = "auto",
-    threshold: float | None = None,
-    calibrate: Calibrate | None = None,
     data: Any = None,
     source: str | Path | None = None,
-    join: str | Path | None = None,
-    image_root: str | Path | None = None,
-    image_column: str | None = None,
-    objects_column: str | None = None,
-    allow_download: bool | None = None,
     vocabulary: str | Path | Mapping[str, Sequence[str]] | None = None,
-    human: str | Path | None = None,
-    human_template: str | Path | None = None,
-    human_rows: int | None = None,
-    chat: str | ChatModel | None = None,
-    prompts: str | Path | None = None,
-    concurrency: int = 32,
-    batch_size: int | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
-    seed: int = 0,
     store: Store | None = None,
     progress: Progress = quiet,
+    **options: Any,
 ) -> Validation:
     """Count, over all rows, how much likelier an erroneous reference to t is where v is in view.
 
@@ -74,36 +46,26 @@ def validate(
 
     Args:
         audited: an audit's result, or the folder that it was written to.
-        detector: says where v is in view: "objects" (the source's column), "owlv2", "owlv2-base",
-            "hf:MODEL[@revision]" (any OWL or Grounding DINO of transformers), a function of (images, names) that gives
-            scores in [0, 1], or a `symbal_hf.followup.detectors.Detector`. "auto": objects where the rows have them
-            and they have a word for some v, else owlv2.
-        scorer: says which references to t are erroneous: "objects" (t is not among the row's), "detector" (which does
-            not see t), "audit" (what the audit itself said, which is no second look), "hf:MODEL" or
-            "openai:URL#MODEL" (a chat model is asked of each sentence that names t whether it is true of its image), a
-            chat model, or a function of (images, facts). "auto": objects where they have a word for some t, else the
-            detector.
-        threshold: the score from which on the detector sees a name, in (0, 1]; by default where transformers cuts for
-            such a model (0.1 for OWL, 0.25 for Grounding DINO), 0.5 for a function.
-        calibrate: "objects" chooses it on the rows whose objects are known: where its balanced accuracy is highest.
         data: the audited rows, as `symbal_hf.load_data` takes or gives them; by default they are read again.
-        source: where they lie now; `join`, `image_root`, `image_column`, `objects_column`, `allow_download` take the
-            place of the audit's options.
+        source: where they lie now.
         vocabulary: classes with synonyms, for names in captions and in objects; by default the audit's.
-        human: table of a person's labels (`symbal_hf.followup.human_labels.read_labels`).
-        human_template: CSV to write for a person to fill in: `human_rows` (100) of each finding, drawn with `seed`.
-        chat: the chat model of scorer "vision-language".
-        prompts: folder whose NAME.jinja take the place of the packaged prompts.
-        concurrency: questions in flight to one server.
-        batch_size: images that a detector looks at together.
-        device: and `dtype`, `device_map`: where models of this process run; see `symbal_hf.models.parts.Parts`.
         store: where detections and answers are kept, so that a second run looks at nothing again.
         progress: wraps long loops.
+        options: flat keywords of `symbal_hf.followup.options.Looking` (detector, scorer, threshold, calibrate, human,
+            human_template, human_rows, chat, batch_size) and of `Asking`, `Placing` and `Chance` in
+            `symbal_hf.core.options`; those of `Reading` (join, image_root, image_column, objects_column,
+            allow_download ...) take the place of the audit's. A detector may also be a function of (images, names) that
+            gives scores in [0, 1], or a `symbal_hf.followup.detectors.Detector`; a scorer a chat model or a function of
+            (images, facts). "auto" goes by objects where they have a word for some v, or for some t. The threshold is
+            by default where transformers cuts for such a model (0.1 for OWL, 0.25 for Grounding DINO), 0.5 for a
+            function.
 
     Raises:
         BadData: other rows than were audited, an option of no sense, or nothing to look at.
         MissingModel: a model's weights are neither on this machine nor reachable.
         FileNotFoundError: no audit, source or labels there.
+        TypeError: an option that is not there.
+        ValueError: a value outside its range.
 
     >>> import symbal_hf
     >>> toilet = {"caption": "A toilet. A sink.", "objects": ["toilet"]}
@@ -115,100 +77,68 @@ def validate(
     >>> validation.independent  # the audit itself judged by the objects
     False
     """
-    check_options(threshold, calibrate, human, human_template, human_rows, seed)
+    groups = take(options, Looking, Reading, Asking, Placing, Chance, by="validate")
+    looking, _, asking, placing, chance = groups
+    if looking.human_template is None and looking.human is None:
+        refuse_idle("without human or human_template nothing is drawn", seed=chance.seed)
     result = audited if isinstance(audited, AuditResult) else load_result(audited)
     if not result.findings and not result.asked:
         return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
-    shared: dict[str, Any] = {"store": store or Store()}
-    running: dict[str, Any] = {"device": device, "dtype": dtype, "device_map": device_map}
-    columns = {"image_column": image_column, "objects_column": objects_column}
-    reading: dict[str, Any] = {"join": join, "image_root": image_root, **columns, "allow_download": allow_download}
-    asking: dict[str, Any] = {"chat": chat, "prompts": prompts, "concurrency": concurrency, **running, **shared}
-    shared["progress"] = asking["progress"] = progress
-    look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **reading)
+    shared: dict[str, Any] = {"store": store or Store(), "progress": progress}
+    changed = {name: options[name] for name in names_of(Reading) if name in options}
+    look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **changed)
+    human, seed = looking.human, chance.seed
     labels = None if human is None else read_labels(human, errors=look.errors, ids=look.data.ids)
-    detector, scorer = _chosen(look, detector, scorer)
-    questions = {"prompts": prompts, "concurrency": concurrency}
-    refuse_unread(detector, scorer, chat, threshold, batch_size, questions, running)
-    own = {"vocabulary": look.vocabulary, "batch_size": batch_size, "store": shared["store"]}
-    chosen = load_detector(detector, **own, **running)
-    seen, seen_errors = _detected(chosen, look, with_errors=scorer == "detector", progress=progress)
-    cut = chosen.threshold if threshold is None else threshold
-    cut, fitted = (cut, None) if calibrate is None else _calibrated(look, chosen, seen)
+    looking = _settled(look, looking)
+    refuse_unread(looking, values_of(asking), values_of(placing))
+    detector = load_detector(
+        looking.detector, placing, vocabulary=look.vocabulary, batch_size=looking.batch_size, store=shared["store"]
+    )
+    seen, seen_errors = _detected(detector, look, with_errors=looking.scorer == "detector", progress=progress)
+    cut = detector.threshold if looking.threshold is None else looking.threshold
+    cut, fitted = (cut, None) if looking.calibrate is None else _calibrated(look, detector, seen)
     feature = _at_least(seen.scores, cut)
     shown = None if seen_errors is None else _at_least(seen_errors, cut)
-    references = judge_references(look, scorer, seen=shown, **asking)
-    findings = _validated(look, feature, references.erroneous, labels, _boxes(look, seen, cut), seed)
-    if human_template is not None:
-        write_template(human_template, _to_label(look, feature, human_rows or 100, seed))
-    provenance = _provenance(look, chosen, references, feature, len(seen.bad), result, cut, fitted, seed)
-    provenance |= {"human": None if labels is None else labels.to_dict(str(human)), **references.provenance}
-    judged_by = chosen.name if references.scorer == "detector" else references.scorer
-    alone = independent(result.provenance, chosen.name, judged_by)
-    return Validation(chosen.name, references.scorer, alone, findings, provenance)
-
-
-def _chosen(look: Look, detector: Any, scorer: Any) -> tuple[Any, Any]:
-    """Detector and scorer, with what "auto" is for these rows."""
-    if detector == "auto":
-        detector = "objects" if look.known_to_objects(look.features) else "owlv2"
-    if scorer == "auto":
-        scorer = "objects" if look.known_to_objects(look.errors) else "detector"
-    if isinstance(detector, str) and detector != "objects":
-        images_of(look.data, detector)  # before weights are fetched in vain
-    return detector, scorer
-
-
-def _validated(
-    look: Look,
-    feature: NDArray[np.float64],
-    erroneous: NDArray[np.float64],
-    labels: Labels | None,
-    boxes: Sequence[Mapping[str, tuple[Box, ...]]],
-    seed: int,
-) -> tuple[Validated, ...]:
-    """Each finding by its columns of `feature` (N, K) and `erroneous` (N, K)."""
-    out = []
-    for i, (t, v) in enumerate(zip(look.errors, look.features, strict=True)):
-        human = None if labels is None else agreement_with(labels, t, look.data.ids, erroneous[:, i], seed=seed)
-        out.append(compare_rates(t, v, feature[:, i], erroneous[:, i], human=human, boxes=boxes[i]))
-    return tuple(out)
-
-
-def _to_label(look: Look, feature: NDArray[np.float64], rows: int, seed: int) -> list[dict[str, str]]:
-    """The lines that a person is to fill in, `rows` of each finding."""
-    lines: list[dict[str, str]] = []
-    for i, (t, v) in enumerate(zip(look.errors, look.features, strict=True)):
-        drawn = rows_to_label(look.named[:, i], feature[:, i], rows=rows, seed=seed)
-        lines += template_rows(look.data, t, v, drawn, look.sentences(i))
-    return lines
-
-
-def _provenance(
-    look: Look,
-    detector: Detector,
-    references: References,
-    feature: NDArray[np.float64],
-    unreadable: int,
-    result: AuditResult,
-    threshold: float,
-    fitted: Mapping[str, Any] | None,
-    seed: int,
-) -> dict[str, Any]:
-    """By what versions, of which rows and how it was validated, and what remained unknown."""
-    return {
+    references = judge_references(look, looking, asking, placing, seen=shown, **shared)
+    findings, lines = [], list[dict[str, str]]()
+    for i, (t, v, boxes) in enumerate(zip(look.errors, look.features, _boxes(look, seen, cut), strict=True)):
+        has, wrong = feature[:, i], references.erroneous[:, i]
+        said = None if labels is None else agreement_with(labels, t, look.data.ids, wrong, seed=seed)
+        findings.append(compare_rates(t, v, has, wrong, human=said, boxes=boxes))
+        if looking.human_template is not None:
+            drawn = rows_to_label(look.named[:, i], has, rows=looking.human_rows or 100, seed=seed)
+            lines += template_rows(look.data, t, v, drawn, look.sentences(i))
+    if looking.human_template is not None:
+        write_template(looking.human_template, lines)
+    provenance = {
         "symbal_hf": version("symbal-hf"),
         "python": platform.python_version(),
         "source": look.data.source,
         "rows": len(look.data),
         "rows_sha256": result.provenance.get("rows_sha256"),
-        "threshold": threshold,
+        "threshold": cut,
         "calibrated": fitted,
-        "unreadable_images": unreadable,
+        "unreadable_images": len(seen.bad),
         "seed": seed,
-        "unknown_to_objects": _unknown(look, detector, references.scorer),
-        "undecided": [_undecided(*columns) for columns in zip(feature.T, references.erroneous.T, strict=True)],
+        **_unknown(look, detector, references, feature),
+        "human": None if labels is None else labels.to_dict(str(human)),
+        **references.provenance,
     }
+    judged_by = detector.name if references.scorer == "detector" else references.scorer
+    alone = independent(result.provenance, detector.name, judged_by)
+    return Validation(detector.name, references.scorer, alone, tuple(findings), provenance)
+
+
+def _settled(look: Look, looking: Looking) -> Looking:
+    """The options with the detector and the scorer that "auto" is for these rows."""
+    detector, scorer = looking.detector, looking.scorer
+    if isinstance(detector, str) and detector == "auto":
+        detector = "objects" if look.known_to_objects(look.features) else "owlv2"
+    if isinstance(scorer, str) and scorer == "auto":
+        scorer = "objects" if look.known_to_objects(look.errors) else "detector"
+    if isinstance(detector, str) and detector != "objects":
+        images_of(look.data, detector)  # before weights are fetched in vain
+    return replace(looking, detector=detector, scorer=scorer)
 
 
 def compare_rates(
@@ -323,20 +253,20 @@ def _calibrated(look: Look, detector: Detector, seen: Seen) -> tuple[float, dict
     return float(cuts[best]), fitted
 
 
-def _unknown(look: Look, detector: Detector, scorer: str) -> list[str]:
-    """The v, and the t, that objects were asked for and have no word for."""
+def _unknown(
+    look: Look, detector: Detector, references: References, feature: NDArray[np.float64]
+) -> dict[str, list[Any]]:
+    """The v and t that objects were asked for and have no word for; of each finding how many rows count nowhere."""
     objects = ObjectsDetector(look.vocabulary)
     by_objects = isinstance(detector, ObjectsDetector)
     asked = list(look.features) if by_objects else []
-    if scorer == "objects" or (by_objects and scorer == "detector"):
+    if references.scorer == "objects" or (by_objects and references.scorer == "detector"):
         asked += look.errors
-    return sorted({name for name in asked if not objects.knows(name)})
-
-
-def _undecided(feature: NDArray[np.float64], wrong: NDArray[np.float64]) -> dict[str, int]:
-    """How many rows count nowhere, by what is not known of them."""
-    v, t = np.isnan(feature), np.isnan(wrong)
-    return {"feature": int((v & ~t).sum()), "reference": int((t & ~v).sum()), "both": int((v & t).sum())}
+    undecided = [
+        {"feature": int((v & ~t).sum()), "reference": int((t & ~v).sum()), "both": int((v & t).sum())}
+        for v, t in zip(np.isnan(feature).T, np.isnan(references.erroneous).T, strict=True)
+    ]
+    return {"unknown_to_objects": sorted({n for n in asked if not objects.knows(n)}), "undecided": undecided}
 
 
 def _boxes(look: Look, seen: Seen, threshold: float) -> list[dict[str, tuple[Box, ...]]]:

@@ -91,6 +91,12 @@ class Composition:
         kind, model = split_part(getattr(self, part))
         return (model or self.chat) if kind in ("text-only", "vision-language") else None
 
+    @property
+    def asks_or_loads(self) -> bool:
+        """Whether some part of it is a chat model, or an encoder other than the lite ones."""
+        specs = [str(spec).partition(":") for spec in asdict(self).values() if spec]
+        return any(kind in (*CHATS, *IN_PROCESS) or model for kind, _, model in specs)
+
     def with_parts(self, **parts: str | None) -> Composition:
         """The composition with other parts; None leaves a part as it is."""
         names = {f.name for f in fields(self)}
@@ -120,6 +126,9 @@ class Composition:
                 usable = ", ".join(name for name, there in has.items() if there) or "none"
                 raise BadData(f"scorer {kind!r} needs a column that the source lacks; usable here: {usable}.")
         return replace(self, scorer_1=first, scorer_2=second)
+
+
+IN_PROCESS = ("hf", "st", "transformers", "open_clip")  # kinds of models that this process loads, besides lite
 
 
 def both_stages(scorer: Any, summarizer: Any, given: Mapping[str, Any]) -> dict[str, Any]:

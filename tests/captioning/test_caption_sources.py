@@ -286,9 +286,9 @@ SERVER = "openai:http://127.0.0.1:9/v1#m"
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"concurrency": 0}, "concurrency=0 leaves no question in flight; give at least 1"),
-        ({"concurrency": -5, "model": SERVER}, "concurrency=-5 leaves"),
-        ({"batch_size": 0, "model": SERVER}, "batch_size=0 leaves"),
+        ({"concurrency": 0}, "concurrency=0; it must be >= 1"),
+        ({"concurrency": -5, "model": SERVER}, "concurrency=-5; it must"),
+        ({"batch_size": 0, "model": SERVER}, "batch_size=0; it must"),
         ({"device": "banana", "model": "hf:a/b"}, "no device 'banana'; give 'auto', 'cpu'"),
         ({"device": "banana", "model": SERVER}, "no device 'banana'"),
         ({"dtype": "float7", "model": "hf:a/b"}, "no dtype 'float7'"),

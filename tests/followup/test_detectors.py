@@ -14,7 +14,7 @@ from symbal_hf.core.store import Store
 from symbal_hf.data.table import load_data
 from symbal_hf.followup.detectors import FunctionDetector, ObjectsDetector
 from symbal_hf.followup.load_detector import load_detector
-from symbal_hf.followup.open_vocabulary import OpenVocabulary, load_open_vocabulary
+from symbal_hf.followup.open_vocabulary import OpenVocabulary
 from symbal_hf.language.phrases import Vocabulary
 
 NAMES = ("cat", "red bus", "old clock")
@@ -46,7 +46,7 @@ def rows(tmp_path):
 
 
 def detector(folder, tmp_path, **options):
-    return load_open_vocabulary(str(folder), store=Store(tmp_path / "store.sqlite"), **options)
+    return OpenVocabulary(str(folder), store=Store(tmp_path / "store.sqlite"), **options)
 
 
 def direct(folder, image, text, kind):

@@ -206,13 +206,13 @@ def test_a_failed_repair_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     before = set(tmp_path.iterdir())
-    monkeypatch.setattr(repairing, "_appear", stopped)
+    monkeypatch.setattr(repairing.Path, "replace", stopped)
     with pytest.raises(KeyboardInterrupt):
         symbal_hf.repair(tmp_path / "audit", policy="drop-row", out=tmp_path / "out")
     assert set(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("at", ["_summary", "_appear", "write_table"])
+@pytest.mark.parametrize("at", ["_summary", "Path.replace", "write_table"])
 def test_a_killed_repair_leaves_no_half_output(at: str, tmp_path: Path) -> None:
     audited(write("jsonl", tmp_path, rows()), tmp_path / "audit")
     code = (

@@ -17,8 +17,9 @@ from symbal_hf.core.errors import BadData, ChatFailed
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import load_data
 from symbal_hf.followup.rewrite import check_rewrites, named_by
-from symbal_hf.models.chat.prompting import Prompts
 from symbal_hf.models.chat.protocol import Answer
+from symbal_hf.models.composition import Composition
+from symbal_hf.models.parts import Parts
 from symbal_hf.results.findings import Affected
 
 
@@ -216,10 +217,8 @@ def test_a_compositions_own_scorer_judges_new_sentences(scorer: str, tmp_path: P
     asked[0] = ((), asked[0][1])  # nothing is new, nothing can be wrong
     right[0] = True
     composition = {"scorer_1": scorer, "scorer_2": scorer, "chat": chat}
-    result = symbal_hf.AuditResult("none", (), (), {}, provenance={"models": {"composition": composition}})
-    said = check_rewrites(
-        asked, result, data, vocabulary=None, store=Store(tmp_path / "s.sqlite"), prompts=Prompts(), device="cpu"
-    )  # fmt: skip
+    parts = Parts(Composition(**composition), Store(tmp_path / "s.sqlite"), device="cpu")
+    said = check_rewrites(asked, data, parts, vocabulary=None)
     assert set(said) == set(asked) and all(said[row] is True or isinstance(said[row], str) for row in said)
     agreed = sum((said[row] is True) == right[row] for row in asked)
     assert agreed >= (22 if scorer == "vision-language" else 15), (agreed, said)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.bench.leaderboard.checks import (
     StatedJudge,
@@ -21,15 +21,17 @@ from symbal_hf.bench.leaderboard.checks import (
     within,
 )
 from symbal_hf.bench.leaderboard.strict_json import loads, read_bytes
-from symbal_hf.bench.leaderboard.submission import build_submission, dumps, headline, identity, opened, score
-from symbal_hf.bench.settings import Bench
+from symbal_hf.bench.leaderboard.submission import build_submission, dumps, headline, identity, score
+from symbal_hf.bench.options import Submitting
+from symbal_hf.bench.settings import Bench, open_bench
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import take
+from symbal_hf.core.store import Store
 from symbal_hf.huggingface.publish import check_repo, sending
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
-    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
-    from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.matching.judge import Remembering
+from symbal_hf.matching.load import load_judge
+from symbal_hf.matching.protocol import NameJudge, State, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 
 OFFLINE = ("exact", "lite")
 MOST_SENTENCES = 20
@@ -38,25 +40,16 @@ PLACEHOLDER = "YOUR_NAMESPACE/symbalbench"
 
 @dataclass(frozen=True)
 class Report:
-    """What a check of a submission found.
+    """What a check of a submission found."""
 
-    Attributes:
-        errors: a sentence for each reason to refuse it; none where it is taken.
-        notes: what a reader of its scores should know.
-        submission: the submission that was taken, else None.
-        scores: recomputed from its predictions, with intervals and strata: {"variants": .., "tasks": ..}.
-        judge: who judged those scores: name, revision and prompt_hash.
-        verdicts: what it said of each (answer, truth).
-        verified: whether that judge was asked here; else the file itself says which names are right.
-    """
-
-    errors: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    submission: Mapping[str, Any] | None = None
+    errors: tuple[str, ...]  # a sentence for each reason to refuse it; none where it is taken
+    notes: tuple[str, ...] = ()  # what a reader of its scores should know
+    submission: Mapping[str, Any] | None = None  # the submission that was taken, else None
+    # recomputed from its predictions, with intervals and strata: {"variants": .., "tasks": ..}
     scores: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None
-    judge: Mapping[str, str] | None = None
-    verdicts: Mapping[tuple[str, str], State] = field(default_factory=dict)
-    verified: bool = False
+    judge: Mapping[str, str] | None = None  # who judged those scores: name, revision and prompt_hash
+    verdicts: Mapping[tuple[str, str], State] = field(default_factory=dict)  # what it said of each (answer, truth)
+    verified: bool = False  # whether that judge was asked here; else the file itself says which names are right
 
     @property
     def ok(self) -> bool:
@@ -81,12 +74,7 @@ def validate(
         path_or_bytes: the file, or what is in it.
         bench: the benchmark: opened, or its folder or Hub id.
         judge: judges the names again; scores are then by it. Without one, "exact" and "lite" are asked where the
-            submission names them; others are not, and their scores remain unverified.
-        store: where a judge's answers are kept; the user's own by default.
-        resamples: of the intervals' bootstrap.
-
-    Returns:
-        What was found; `ok` where the submission is taken.
+            submission names them; others are not, and their scores remain unverified. `store` keeps its answers.
 
     Raises:
         FileNotFoundError: no such file.
@@ -94,9 +82,7 @@ def validate(
         MissingModel: the model of the judge is not installed, or jsonschema is not.
         ChatFailed: the chat model that was given as judge answers nothing.
     """
-    from symbal_hf.matching.judge import Remembering
-
-    bench = opened(bench)
+    bench = open_bench(bench)
     try:
         found = loads(read_bytes(path_or_bytes))
     except BadData as error:
@@ -132,8 +118,6 @@ def validate(
 
 def _judge_for(told: Mapping[str, str], judge: Any, store: Store | None) -> tuple[NameJudge | None, list[str]]:
     """Who judges the names of a submission again, or nobody, and why."""
-    from symbal_hf.matching.load import load_judge
-
     if judge is not None:
         return load_judge(judge, store=store), []
     if told["name"] not in OFFLINE:
@@ -148,17 +132,11 @@ def _judge_for(told: Mapping[str, str], judge: Any, store: Store | None) -> tupl
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was proposed to a system's repo, or would be.
+    """What was proposed to a system's repo, or would be."""
 
-    Attributes:
-        files: content by path in the repo.
-        report: of the check that the submission passed.
-        url: of the pull request or commit; None where nothing was sent.
-    """
-
-    files: Mapping[str, bytes]
-    report: Report
-    url: str | None
+    files: Mapping[str, bytes]  # content by path in the repo
+    report: Report  # of the check that the submission passed
+    url: str | None  # of the pull request or commit; None where nothing was sent
 
 
 def submit(
@@ -166,14 +144,10 @@ def submit(
     repo: str,
     *,
     bench: Bench | str | Path,
-    name: str | None = None,
     judge: str | NameJudge | ChatModel | Verdicts = "lite",
-    url: str | None = None,
-    benchmark_id: str | None = None,
-    dry_run: bool = False,
-    create_pr: bool = True,
     token: str | None = None,
     store: Store | None = None,
+    **options: Any,
 ) -> Submitted:
     """Propose the results of a run to the model repo of the system that was run, where the Hub shows them.
 
@@ -181,14 +155,9 @@ def submit(
         results: folder of a finished `symbal bench run`.
         repo: namespace/name of the model repo that holds the composition.
         bench: the benchmark that was run: opened, or its folder or Hub id.
-        name: of the system; the repo's by default.
-        judge: decides which names are right.
-        url: where to read about the system.
-        benchmark_id: namespace/name of the benchmark on the Hub, where `bench` is a folder.
-        dry_run: make the files, ask the Hub nothing and send nothing.
-        create_pr: open a pull request, which needs no right to write; else commit.
+        judge: decides which names are right; `store` keeps its answers.
         token: of a Hub account; the signed-in one by default.
-        store: where the judge's answers are kept; the user's own by default.
+        options: of `symbal_hf.bench.options.Submitting`: name, url, benchmark_id, dry_run, create_pr.
 
     Returns:
         The files: the submission, and one `.eval_results/symbalbench-<variant>.yaml` for each variant, with Acc@1 of
@@ -197,32 +166,27 @@ def submit(
     Raises:
         BadData: results that are not whole, a repo or benchmark without a name, or the Hub does not take it.
     """
-    from symbal_hf.matching.judge import Remembering
-    from symbal_hf.matching.load import load_judge
-
     check_repo(repo)
-    if dry_run and not create_pr:
-        raise BadData("create_pr=False changes nothing: with dry_run nothing is sent; leave it out.")
+    (told,) = take(options, Submitting, by="submit")
+    benchmark_id = told.benchmark_id
     if benchmark_id is None and isinstance(bench, str) and not Path(bench).is_dir():
         benchmark_id = bench
-    if benchmark_id is None and not dry_run:
+    if benchmark_id is None and not told.dry_run:
         raise BadData(
             "the Hub lists results by the benchmark's repo there; give its benchmark_id, such as lab/symbalbench."
         )
-    bench = opened(bench)
+    bench = open_bench(bench)
     once = Remembering(load_judge(judge, store=store))
-    made = build_submission(
-        results, bench=bench, name=repo if name is None else name, judge=once, url=url, benchmark_id=benchmark_id
-    )
+    name = repo if told.name is None else told.name
+    made = build_submission(results, bench=bench, name=name, judge=once, url=told.url, benchmark_id=benchmark_id)
     data = dumps(made)
     report = validate(data, bench=bench, judge=once)
     if not report.ok:
         raise BadData(report.errors[0])
     path = f"symbalbench/{bench.revision}-{sha256(data).hexdigest()[:8]}.json"
     files = {path: data, **_eval_results(report, bench, results=Path(results), repo=repo, path=path)}
-    if dry_run:
-        return Submitted(files, report, None)
-    return Submitted(files, report, _send(files, repo, made, create_pr=create_pr, token=token))
+    sent = None if told.dry_run else _send(files, repo, made, create_pr=told.create_pr, token=token)
+    return Submitted(files, report, sent)
 
 
 def _first(sentences: Iterator[str]) -> tuple[str, ...]:

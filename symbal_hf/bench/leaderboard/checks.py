@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.bench.acc_at_k import NAMES
 from symbal_hf.bench.leaderboard.strict_json import child, shown
 from symbal_hf.bench.leaderboard.submission import covered, judge_counts, public, schema, task_of
 from symbal_hf.bench.settings import Bench
 from symbal_hf.core.errors import MissingModel
-
-if TYPE_CHECKING:
-    from symbal_hf.matching.protocol import State
+from symbal_hf.matching.protocol import State
 
 Pairs = dict[tuple[str, str], "State"]
 
@@ -23,11 +21,7 @@ def named(judge: Mapping[str, str]) -> str:
 
 
 def against_schema(found: Any) -> Iterator[str]:
-    """Where its form is not that of `submission.schema.json`.
-
-    Raises:
-        MissingModel: jsonschema is not installed.
-    """
+    """Where its form is not that of `submission.schema.json`; raises `MissingModel`: jsonschema is not installed."""
     try:
         from jsonschema import Draft202012Validator
     except ImportError as missing:
@@ -111,12 +105,11 @@ def within(found: Mapping[str, Any], bench: Bench) -> Iterator[str]:
 
 def stated_verdicts(found: Mapping[str, Any], bench: Bench) -> tuple[Pairs, list[str]]:
     """The verdict on each (answer, truth) that a file states, and a sentence for each that cannot be."""
-    of = {setting.name: setting.row for setting in bench.settings}
     said: Pairs = {}
     problems = []
     for place, row in enumerate(found["predictions"]):
         for part in NAMES:
-            truth = of[row["setting"]][part].strip()
+            truth = bench.by_name[row["setting"]].row[part].strip()
             for rank, (name, state) in enumerate(zip(row[part], row["judged"][part], strict=False)):
                 path = f"$.predictions[{place}].judged.{part}[{rank}]"
                 if not name.strip():

@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.bench.acc_at_k import NAMES, acc_at_k
 from symbal_hf.bench.leaderboard.strict_json import MOST_MARKS, invisible, shown
 from symbal_hf.bench.results import CALLS, read_lines, read_run
 from symbal_hf.bench.settings import Bench, Setting, open_bench
 from symbal_hf.core.errors import BadData
-
-if TYPE_CHECKING:
-    from symbal_hf.core.store import Store
-    from symbal_hf.matching.protocol import NameJudge, State, Verdicts
-    from symbal_hf.models.chat.protocol import ChatModel
+from symbal_hf.core.store import Store
+from symbal_hf.matching.judge import Remembering
+from symbal_hf.matching.load import load_judge
+from symbal_hf.matching.protocol import NameJudge, State, Verdicts
+from symbal_hf.models.chat.protocol import ChatModel
 
 VERSION = 1
 KS = (1, 5)
@@ -48,11 +49,6 @@ def task_of(setting: Setting) -> str:
     return f"{setting.base}_{setting.variant}"
 
 
-def opened(bench: Bench | str | Path) -> Bench:
-    """The benchmark itself, or what is in a folder or on the Hub."""
-    return bench if isinstance(bench, Bench) else open_bench(bench)
-
-
 def identity(judge: NameJudge) -> dict[str, str]:
     """What tells one judge from another, as it may be told: scores of different ones cannot be compared."""
     return {"name": public(judge.name), "revision": judge.revision, "prompt_hash": judge.prompt_hash}
@@ -60,16 +56,11 @@ def identity(judge: NameJudge) -> dict[str, str]:
 
 def covered(bench: Bench, names: Iterable[str]) -> tuple[list[str], list[str]]:
     """The tasks that some settings are of, and a sentence for each that is unknown, there twice, or not whole."""
-    names = list(names)
-    of = {setting.name: setting for setting in bench.settings}
-    given = set(names)
-    seen: set[str] = set()
-    unknown = sorted(given - of.keys())
+    times, of = Counter(names), bench.by_name
+    given, unknown = set(times), sorted(times.keys() - of.keys())
     problems = [f"the setting {shown(name)} is none of the benchmark's {len(of)}; take it out." for name in unknown]
-    for name in names:
-        if name in seen:
-            problems.append(f"the setting {shown(name)} is there twice; keep one answer to it.")
-        seen.add(name)
+    for name, n in times.items():
+        problems += [f"the setting {shown(name)} is there twice; keep one answer to it."] * (n - 1)
     tasks = sorted({task_of(of[name]) for name in given & of.keys()})
     for task in tasks:
         whole = [setting.name for setting in bench.settings if task_of(setting) == task]
@@ -86,11 +77,7 @@ def score(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """`acc_at_k` of each variant and of each task: {"variants": {variant: ..}, "tasks": {task: ..}}.
 
-    Args:
-        bench: the benchmark.
-        predictions: by the name of the setting: "textual_error" and "visual_feature" as lists of names.
-        judge: decides what is right; a `Remembering` one is asked each pair once.
-        resamples: of the bootstrap; 0 leaves intervals out.
+    `predictions` are by the name of the setting; a `Remembering` judge is asked each pair once.
     """
     out: dict[str, dict[str, dict[str, Any]]] = {"variants": {}, "tasks": {}}
     mine = [setting for setting in bench.settings if setting.name in predictions]
@@ -98,8 +85,7 @@ def score(
         for label in sorted({of(setting) for setting in mine}):
             rows = [setting for setting in mine if of(setting) == label]
             given = [{part: predictions[s.name][part] for part in NAMES} for s in rows]
-            truths = [{**s.row, "variant": s.variant} for s in rows]
-            out[kind][label] = acc_at_k(given, truths, judge=judge, k=KS, resamples=resamples)
+            out[kind][label] = acc_at_k(given, [s.truth for s in rows], judge=judge, k=KS, resamples=resamples)
     return out
 
 
@@ -130,15 +116,6 @@ def build_submission(
     Equal results give an equal submission. Passwords in addresses and the folders of this machine are left out; names
     lose invisible characters and what is behind 200 letters, and how many did is counted.
 
-    Args:
-        results_folder: of a finished run over all settings of each of its tasks.
-        bench: the benchmark that was run: opened, or its folder or Hub id.
-        name: of the system, at most 100 characters.
-        judge: decides which names are right: anything that `symbal_hf.matching.load.load_judge` takes.
-        url: where to read about the system.
-        benchmark_id: of the benchmark on the Hub.
-        store: where the judge's answers are kept; the user's own by default.
-
     Returns:
         A mapping that follows `submission.schema.json`. Its scores are those of `acc_at_k`, over each variant and each
         task; a setting that failed in the run counts as wrong, and among `counts["errors"]`.
@@ -146,11 +123,13 @@ def build_submission(
     Raises:
         BadData: an unfinished run, one of another benchmark, or a name or address that cannot be shown.
     """
-    from symbal_hf.matching.judge import Remembering
-    from symbal_hf.matching.load import load_judge
-
-    _check_names(name, url)
-    folder, bench = Path(results_folder), opened(bench)
+    if not name.strip() or len(name) > LONGEST_SYSTEM or invisible(name):
+        raise BadData(f"the name {shown(name)} of the system; give 1 to {LONGEST_SYSTEM} visible characters.")
+    if url is not None and (len(url) > LONGEST_URL or not _URL.fullmatch(url) or invisible(url)):
+        raise BadData(
+            f"the address {shown(url)}; give one of at most {LONGEST_URL} characters with http:// or https://."
+        )
+    folder, bench = Path(results_folder), open_bench(bench)
     manifest = read_run(folder, bench)
     lines, failed = read_lines(folder), read_lines(folder, failed=True)
     asked = sorted(manifest["benchmark"]["settings"])
@@ -172,7 +151,7 @@ def build_submission(
         predictions[one] = {"setting": one, **kept, "verdict": line.get("verdict"), "error": one not in lines}
     said = Remembering(load_judge(judge, store=store))
     scores = score(bench, predictions, said)
-    of = {setting.name: setting for setting in bench.settings}
+    of = bench.by_name
     for one, row in predictions.items():
         row["judged"] = {part: states_of(row[part], of[one].row[part], said.said) for part in NAMES}
     options = {key: value for key, value in manifest.get("options", {}).items() if value is not None}
@@ -241,12 +220,3 @@ def _portable(options: Mapping[str, Any]) -> dict[str, Any]:
             value = public(f"{rest[1]}./{rest[2]}" if here and rest is not None else value)
         out[key] = value
     return out
-
-
-def _check_names(name: str, url: str | None) -> None:
-    if not name.strip() or len(name) > LONGEST_SYSTEM or invisible(name):
-        raise BadData(f"the name {shown(name)} of the system; give 1 to {LONGEST_SYSTEM} visible characters.")
-    if url is not None and (len(url) > LONGEST_URL or not _URL.fullmatch(url) or invisible(url)):
-        raise BadData(
-            f"the address {shown(url)}; give one of at most {LONGEST_URL} characters with http:// or https://."
-        )

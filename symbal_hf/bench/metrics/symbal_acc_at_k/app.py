@@ -22,8 +22,7 @@ REFERENCES = """\
 def compute(predictions: str, references: str, k: list[int] | None = None, judge: str = "lite") -> dict[str, Any]:
     """Acc@K of two texts with one JSON object a line.
 
-    Raises:
-        BadData: a line that is no JSON object, a judge that the page does not have, or what `acc_at_k` refuses.
+    Raises `BadData`: a line that is no JSON object, a judge that the page does not have, or what `acc_at_k` refuses.
     """
     if judge not in JUDGES:
         raise BadData(f"judge {judge!r}; this page has {' and '.join(JUDGES)}.")

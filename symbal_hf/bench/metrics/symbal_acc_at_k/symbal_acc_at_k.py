@@ -92,22 +92,10 @@ class SymbalAccAtK(evaluate.Metric):
         resamples: int = 1000,
         seed: int = 0,
         store: Any = None,
-        prompts: Any = None,
-        concurrency: int = 32,
-        device: str = "auto",
-        dtype: str = "auto",
-        device_map: str | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         from symbal_hf.core.store import Store
         from symbal_hf.matching.load import load_judge
 
-        asked = load_judge(
-            judge,
-            store=Store(store) if isinstance(store, (str, Path)) else store,
-            prompts=prompts,
-            concurrency=concurrency,
-            device=device,
-            dtype=dtype,
-            device_map=device_map,
-        )
+        asked = load_judge(judge, store=Store(store) if isinstance(store, (str, Path)) else store, **options)
         return acc_at_k(predictions, references, judge=asked, k=k, resamples=resamples, seed=seed)
