@@ -10,18 +10,17 @@ import argparse
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from eval_planted import STRENGTHS, Bench, pairs_of
 from tqdm import tqdm
 
-from benchmark_builder.bases.base import Base, sentence
-from benchmark_builder.bases.photos import held_out, photo_base
+from benchmark_builder.bases.base import sentence
+from benchmark_builder.bases.photos import held_out
 from benchmark_builder.planting.inject import Infeasible
-from benchmark_builder.planting.plant import plant, plant_at_random
+from benchmark_builder.planting.plant import Ground, plant
 from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import Evidence, Kept, gather
 from symbal_hf.auditing.verdict import conclude
@@ -185,15 +184,8 @@ def people(study: Study, draws: int) -> None:
         ]
         objects = [study.truth[name] for name in ids]
         t = rng.choice([c for c, n in Counter(o for row in objects for o in row).most_common(60) if n < len(ids) // 2])
-        spoilt = plant_at_random(
-            captions,
-            objects,
-            textual_error=t,
-            n=min(60, len(ids) // 5),
-            seed=draw,
-            ids=ids,
-            vocabulary=study.vocabulary,
-        )
+        ground = Ground.of(captions, objects, seed=draw, ids=ids, vocabulary=study.vocabulary)
+        spoilt = ground.plant_at_random(t, min(60, len(ids) // 5))
         for kind, texts in (("as they are", captions), ("random errors", spoilt.captions)):
             result = study.result(ids, texts)
             false[kind] += bool(result.findings)

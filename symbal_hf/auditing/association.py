@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from symbal_hf.auditing.judges.protocol import Beliefs
 from symbal_hf.auditing.units import Units
 from symbal_hf.language.concepts import Concepts
-from symbal_hf.language.phrases import words_of
 from symbal_hf.stats.contingency import corrected, cramers_v, fisher_greater
 
 SHARES = np.linspace(0.05, 1.0, 20)
@@ -278,10 +277,10 @@ def other_names(concepts: Concepts, t: int, *, similar: NDArray[np.floating] | N
     Two phrases speak of one thing when the head of one is a word of the other: "toilet", "white toilet" and "toilet
     seat"; "tennis ball" and "tennis racket" do not.
     """
-    own = words_of(concepts.names[t])
+    own = concepts.names[t].lower().split()
     same = np.zeros(len(concepts.names), bool)
     for other, name in enumerate(concepts.names):
-        words = words_of(name)
+        words = name.lower().split()
         same[other] = own[-1] in words or words[-1] in own
     return same if similar is None else same | (similar[t] >= 0.7)
 

@@ -58,8 +58,8 @@ def _by_second_judge(evidence: Evidence, pair: Pair, name: str, rejected: NDArra
     if error_share(0, ratio).low >= LEAST_FALSE:
         return Testimony(second.name, confirmed, len(rejected))
     reason = (
-        f"{second.name} does not confirm it: it sees no {name!r} in {confirmed} of {len(rejected)} rejected rows; let a "
-        "person look at 20 of them (--human-template)."
+        f"{second.name} does not confirm it: it sees no {name!r} in {confirmed} of {len(rejected)} rejected rows; let "
+        "a person look at 20 of them (symbal validate --human-template)"
     )
     return Testimony(None, confirmed, len(rejected), reason)
 
@@ -76,6 +76,6 @@ def _by_competence(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     where = "in none" if not seen else f"in {seen}"
     reason = (
         f"the judge saw {name!r} {where} of the {stated} images whose captions state it, so it cannot tell; give "
-        "objects or references, a second look (symbal validate), or let a person look (--human-template)."
+        "objects or references, or let a person look at 20 of them (symbal validate --human-template)"
     )
     return Testimony(None, seen, stated, reason)

@@ -164,6 +164,7 @@ def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: 
         affected=tuple(
             Affected(data.ids[r], tuple(stated[int(r)]), bool(pair.has_feature[r]), alignment[r]) for r in affected
         ),
+        state="asked",
         missed_with=missed[0],
         missed_without=missed[1],
     )

@@ -97,6 +97,10 @@ def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
         _show(f"Systematic misalignments in {n:,} captions", result.findings)
     else:
         screen().print(f"[bold]Nothing systematic was found[/bold] in {n:,} rows: {result.why_none}.")
+    if result.suspected:
+        _show("Suspected, on one judge's word alone", result.suspected)
+        for f in result.suspected:
+            say(f"({f.textual_error}, {f.visual_feature}): {f.reason}")
     if result.asked:
         _show("Pairs that were asked for", result.asked)
     say("wrote " + ", ".join(str(p) for p in paths.values()))
@@ -114,7 +118,9 @@ def _show(title: str, findings: Sequence[Finding]) -> None:
                 times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown",
                 f"{f.cramers_v:.2f}",
                 f"{f.p_value_corrected:.1e}",
+                f.confirmation,
             )
         )
     names = ("captions wrongly say", "when the image shows")
-    show_table(title, names, ("error rate with / without", "times as often", "V", "p"), rows)
+    numbers = ("error rate with / without", "times as often", "V", "p", "confirmed by")
+    show_table(title, names, numbers, rows)

@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from importlib import resources
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
+
+from symbal_hf.core.files import packaged_lines
 
 if TYPE_CHECKING:
     import inflect
@@ -69,20 +70,14 @@ def singular(noun: str) -> str:
 @lru_cache(maxsize=1)
 def other_things() -> frozenset[tuple[str, ...]]:
     """Pairs of words whose second, alone, names another thing ("hot dog", "toilet paper")."""
-    lines = resources.files("symbal_hf.language").joinpath("compounds.txt").read_text("utf-8").splitlines()
+    lines = packaged_lines("symbal_hf.language", "compounds.txt")
     return frozenset(tuple(line.split()) for line in lines if not line.startswith("#"))
 
 
 def names_of(words: Sequence[str]) -> list[str]:
-    """What a thing of these words is called, the shorter names too: an "old stop sign" is a sign, a "hot dog" no dog."""
+    """What a thing of these words is called, by shorter names too: an "old stop sign" is a sign, a "hot dog" no dog."""
     whole = tuple(words[-2:]) in other_things()
     return [" ".join(words[start:]) for start in range(len(words) - whole)]
-
-
-def words_of(name: str) -> list[str]:
-    """The words of a name; two that together name another thing than the second count as one."""
-    words = name.lower().split()
-    return [*words[:-2], " ".join(words[-2:])] if tuple(words[-2:]) in other_things() else words
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,11 +11,11 @@ from symbal_hf.results.fact_map import FactMap
 from symbal_hf.results.json import Told, load_json
 
 Verdict = Literal["systematic", "none"]
-State = Literal["found", "suspected", "candidate"]
+State = Literal["found", "suspected", "candidate", "asked"]
 CSV_COLUMNS = (
     "textual_error", "visual_feature", "cramers_v", "risk_ratio", "risk_ratio_low", "risk_ratio_high", "p_value",
-    "p_value_corrected", "error_rate_with", "error_rate_without", "confirmed_share", "errors_with_feature",
-    "rows_with_feature", "errors_without_feature", "rows_without_feature",
+    "p_value_corrected", "error_rate_with", "error_rate_without", "confirmed_by", "confirmed_rows", "witness_rows",
+    "confirmed_share", "errors_with_feature", "rows_with_feature", "errors_without_feature", "rows_without_feature",
 )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ class Finding(Rates):
             end of its 95 % interval; None where truth is given or nothing is rejected, so that nothing is estimated.
         affected: all rows whose caption states t wrongly, those with v first.
         state: "found", as far as a witness beside the accusing judge confirms it; "suspected", one judge's word;
-            "candidate", a pair that failed a gate.
+            "candidate", a pair that failed a gate; "asked", measured since somebody asked.
         confirmed_by: the witness: "objects", "references", the name of a second judge, or "competence" (the judge sees
             t in images whose captions state it); None where nobody confirms it.
         confirmed_rows: rejected rows with v that the witness holds to be false, of `witness_rows` that it looked at;
@@ -145,6 +145,13 @@ class Finding(Rates):
     missed_with: float | None = None
     missed_without: float | None = None
     reason: str = ""
+
+    @property
+    def confirmation(self) -> str:
+        """Who confirms it, in a few words; "" where nobody does."""
+        if self.confirmed_by is None:
+            return ""
+        return f"{self.confirmed_by}, {self.confirmed_rows:,} of {self.witness_rows:,}"
 
     @property
     def affected_ids(self) -> tuple[str, ...]:
@@ -189,6 +196,11 @@ class AuditResult(Told):
         first = ("verdict", "findings", "suspects", "why_none", "asked")
         return {**{name: told[name] for name in first}, **told}
 
+    @property
+    def suspected(self) -> tuple[Finding, ...]:
+        """Pairs that rest on one judge's word."""
+        return tuple(finding for finding in self.suspects if finding.state == "suspected")
+
     def prediction(self, k: int = 5) -> dict[str, list[str]]:
         """Up to `k` ranked names for t and for v of the top-ranked pair, found or only suspected (paper section 5)."""
         top = (*self.findings, *self.suspects)[:1]
@@ -227,4 +239,7 @@ def load_result(folder: str | Path) -> AuditResult:
     path = Path(folder) / "findings.json"
     if not path.is_file():
         raise FileNotFoundError(f"no findings.json in {folder}; run `symbal audit SOURCE --out {folder}` first.")
-    return load_json(AuditResult, path)
+    result = load_json(AuditResult, path)
+    # Files of version 0.1 say nothing of states: their suspects had failed a gate, or are findings once more.
+    suspects = (replace(one, state="candidate") if one.state == "found" else one for one in result.suspects)
+    return replace(result, suspects=tuple(suspects))

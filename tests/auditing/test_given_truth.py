@@ -16,7 +16,7 @@ from symbal_hf.models.composition import Composition
 from symbal_hf.models.parts import Parts
 
 NAMES = ("sink", "toilet", "dog", "cat", "car", "boat", "lamp", "chair")
-WORDS = {name: () for name in NAMES}
+WORDS = dict.fromkeys(NAMES, ())
 
 
 def audit(rows, **options):

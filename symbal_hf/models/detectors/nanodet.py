@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.files import packaged_lines
 from symbal_hf.models.encoders.base import Batches, Lazy, Place, fingerprint
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 SIZE, STRIDES, BINS = 416, (8, 16, 32), 11  # pixels; pixels a cell of each level; steps of a box's distances, in cells
 MEAN, SPREAD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)  # of blue, green, red
 WEIGHTS = resources.files("symbal_hf.models.detectors").joinpath("weights")
-CLASSES = tuple(WEIGHTS.joinpath("classes.txt").read_text().splitlines())
+CLASSES = packaged_lines("symbal_hf.models.detectors", "weights/classes.txt")
 
 
 def network() -> Any:
