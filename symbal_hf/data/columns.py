@@ -66,22 +66,10 @@ def chosen_root(image_root: str | Path | None, own: Path | None) -> Path | None:
     return root
 
 
-def limited(rows: Iterable[Any], limit: int | None) -> Iterator[Any]:
-    """The first `limit` rows, or all where it is None."""
-    if limit is not None and limit < 1:
-        raise BadData(f"limit={limit}; it must be at least 1 row.")
-    for index, row in enumerate(rows):
-        if limit is not None and index >= limit:
-            return
-        yield row
-
-
 def sampled(rows: Iterator[tuple[int, Any]], sample: int | None, seed: int) -> Iterable[tuple[int, Any]]:
     """`sample` of the numbered rows, each with the same chance, by one pass over them (Vitter's reservoir, 1985)."""
     if sample is None:
         return rows
-    if sample < 1:
-        raise BadData(f"sample={sample}; it must be at least 1 row.")
     draw, kept = random.Random(seed), list(itertools.islice(rows, sample))
     for seen, row in enumerate(rows, sample + 1):
         if (index := draw.randrange(seen)) < sample:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from PIL import Image
-
-    from symbal_hf.data.table import AuditData
 
 ORIENTATION = 0x0112  # the tag of EXIF
 
@@ -45,8 +42,13 @@ def upright(encoded: bytes) -> bytes:
         turned = image.getexif().get(ORIENTATION, 1) != 1
         if image.mode in ("RGB", "L") and not image.has_transparency_data and not turned:
             return encoded
+    return png(picture)
+
+
+def png(image: Image.Image) -> bytes:
+    """The picture as a PNG file."""
     out = io.BytesIO()
-    picture.save(out, "PNG")
+    image.save(out, "PNG")
     return out.getvalue()
 
 
@@ -72,19 +74,6 @@ def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:
     out = io.BytesIO()
     small.save(out, "JPEG", quality=80, optimize=True, comment=b"")  # else the comment of the source is copied
     return out.getvalue()
-
-
-def thumbnails_of(data: AuditData) -> Callable[[str], bytes | None]:
-    """`jpeg_thumbnail` by row id; None for a row without a picture that can be read."""
-    row_of, images = {row_id: row for row, row_id in enumerate(data.ids)}, data.images
-
-    def thumbnail(row_id: str) -> bytes | None:
-        try:
-            return None if images is None else jpeg_thumbnail(images.encoded(row_of[row_id]))
-        except (OSError, ValueError, KeyError):  # a scorer of texts never looked at it; a report does without
-            return None
-
-    return thumbnail
 
 
 def rgb(image: Image.Image) -> Image.Image:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.data.again import reread
-from symbal_hf.data.pixels import thumbnails_of
+from symbal_hf.data.table import thumbnails_of
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.report.page import write_report
 from symbal_hf.results.findings import AuditResult, load_result

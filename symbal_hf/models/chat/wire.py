@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -14,6 +13,7 @@ from http.client import responses
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from symbal_hf.data.pixels import decode, png
 from symbal_hf.models.chat.protocol import Message, Messages
 
 MAGIC = ((b"\xff\xd8\xff", "jpeg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
@@ -104,11 +104,7 @@ def data_url(image: bytes) -> str:
 
 @lru_cache(maxsize=16)  # questions about one image come together
 def _as_png(image: bytes) -> bytes:
-    from symbal_hf.data.pixels import decode
-
-    out = io.BytesIO()
-    decode(image).save(out, "PNG")
-    return out.getvalue()
+    return png(decode(image))
 
 
 def turns(conversation: Messages) -> list[dict[str, Any]]:
