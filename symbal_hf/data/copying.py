@@ -12,13 +12,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import SourceFormat
 from symbal_hf.data.columns import Unusable
 from symbal_hf.data.formats import COPIED, WRITERS, format_of
-from symbal_hf.data.formats.arrow import (
-    as_dataset,
-    dataset_batches,
-    edited_rows,
-    parquet_batches,
-    write_parquet,
-)
+from symbal_hf.data.formats.arrow import as_dataset, dataset_batches, parquet_batches, write_parquet
 from symbal_hf.data.formats.conversations import edited_value
 from symbal_hf.data.formats.folders import sidecars
 from symbal_hf.data.formats.hub import hub_dataset
@@ -86,22 +80,14 @@ def write_table(source: Source, folder: Path, output_format: OutputFormat, edits
     if wanted == "parquet":
         schema, batches = _batches(source)
         check_columns(schema.names, edits)
-        write_parquet(batches, schema, out, edits, start=0, compression="snappy")
+        write_parquet(batches, schema, out, edits)
         return out
-    columns, rows = _edited(source, edits)
-    check_columns(columns, edits)
-    with out.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(WRITERS[wanted](rows, [*columns, *((FLAG, ERRORS) if edits.flags else ())]))
-    return out
-
-
-def _edited(source: Source, edits: Edits) -> tuple[list[str], Iterable[Row]]:
-    """The columns of the source, and its rows with `edits`, to be read once."""
-    if source.kind in ("parquet", "dataset"):
-        schema, batches = _batches(source)
-        return list(schema.names), edited_rows(batches, edits)
     table = _table(source)
-    return table.columns, _edited_rows(table, edits)
+    check_columns(table.columns, edits)
+    columns = [*table.columns, *((FLAG, ERRORS) if edits.flags else ())]
+    with out.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(WRITERS[wanted](_edited_rows(table, edits), columns))
+    return out
 
 
 def _edited_rows(rows: Iterable[Row], edits: Edits) -> Iterator[Row]:
@@ -116,9 +102,12 @@ def _edited_rows(rows: Iterable[Row], edits: Edits) -> Iterator[Row]:
 
 
 def _table(source: Source) -> Table:
-    """The rows of a text table, of tars with their images, or those in memory."""
+    """All rows of a source with all their columns."""
     if source.rows is not None:
         return source.rows
+    if source.kind in ("parquet", "dataset"):
+        schema, batches = _batches(source)
+        return Table(list(schema.names), lambda _: (row for batch in batches for row in batch.to_pylist()))
     table = format_of(source.files[0], "url-tsv" if source.kind == "url-tsv" else "table").rows(source.files)
     if source.kind == "url-tsv":
         bad = next(((n, row["caption"]) for n, row in enumerate(table) if isinstance(row["caption"], Unusable)), None)

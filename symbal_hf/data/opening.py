@@ -42,10 +42,13 @@ def open_table(
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _open_path(source, source_format, caption_column, captions)
-    if _is_from_datasets(source, "DatasetDict", "IterableDatasetDict"):
+        path = Path(source)
+        if path.exists() or path.suffix.lower() in TABLES:
+            return _open_path(path, source_format, caption_column, captions)
+        table, name = dataset_table(hub_dataset(str(source))), str(source)
+    elif _is_from_datasets(source, "DatasetDict", "IterableDatasetDict"):
         raise BadData(f"a DatasetDict with splits {', '.join(source)}; pass one of them, such as source['test'].")
-    if is_dataset(source):
+    elif is_dataset(source):
         table, name = dataset_table(source), "the dataset"
     else:
         table, name = table_of(source), "the given rows"
@@ -67,20 +70,15 @@ def _is_from_datasets(source: Any, *classes: str) -> bool:
     return library is not None and isinstance(source, tuple(getattr(library, name) for name in classes))
 
 
-def _open_path(source: str | Path, source_format: SourceFormat, caption: str | None, captions: bool) -> Table:
-    path = Path(source)
+def _open_path(path: Path, source_format: SourceFormat, caption: str | None, captions: bool) -> Table:
     if path.is_dir():
         return _open_folder(path, source_format, caption, captions)
     if not captions and path.suffix.lower() in PICTURES and path.is_file():
         image = table_of([{"id": path.stem, "image": path.name}])
         return replace(image, name=f"image {path.name}", root=path.resolve().parent)
-    if path.suffix.lower() in TABLES or path.exists():
-        if not path.is_file():
-            raise FileNotFoundError(f"no file {path}; give a {', '.join(TABLES)} file, a folder or a Hub id.")
-        return _named(open_file(path, source_format, caption), path.name, path, path.resolve().parent)
-    name = str(source)
-    table = captioned(dataset_table(hub_dataset(name)), name, source_format, caption)
-    return replace(table, name=f"{table.name} of {name}" if table.name else name)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}; give a {', '.join(TABLES)} file, a folder or a Hub id.")
+    return _named(open_file(path, source_format, caption), path.name, path, path.resolve().parent)
 
 
 def _named(table: Table, name: str, path: Path, folder: Path) -> Table:

@@ -257,7 +257,9 @@ def usable(
 
 def _read(source: str | Path, options: dict[str, Any]) -> dict[str, Any]:
     """`AuditData.read`: JSON-able."""
-    paths = {name: str(Path(options[name]).absolute()) for name in ("join", "image_root") if name in options}
+    paths: dict[str, Any] = {
+        name: str(Path(options[name]).absolute()) for name in ("join", "image_root") if name in options
+    }
     return {"source": str(Path(source).absolute()) if Path(source).exists() else str(source), **options, **paths}
 
 

@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.formats.json_files import JSON_LIST, json_parts
 from symbal_hf.data.formats.protocol import Table, table_of
 
 
-@dataclass(frozen=True)
 class Coco:
     """One JSON object, which should be COCO's."""
 
-    name: Literal["coco"] = "coco"
+    name = "coco"
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a JSON object."""
-        if not JSON_LIST.sniff(path):
-            return False
-        first = next(json_parts(path), None)
-        return first is not None and first[0] is not None
+        return JSON_LIST.sniff(path) and next(json_parts(path), (None, None))[0] is not None
 
     def rows(self, files: Sequence[Path], *, joining: bool = False) -> Table:
         """The images; `joining`: their captions are the references of another table, which they are joined to."""

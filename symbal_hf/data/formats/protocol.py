@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from symbal_hf.core.errors import BadData
 
 Row = Mapping[str, Any]
-FormatName = str  # a name of the registry in `symbal_hf.data.formats`
 HEAD = 20  # rows that tell what a table holds
 FLAG, ERRORS = "symbal_flag", "symbal_errors"  # columns that a repair may add
 
@@ -58,7 +57,7 @@ class Table:
 
 def column_names(rows: Iterable[Row]) -> list[str]:
     """The columns of all rows."""
-    return list(dict.fromkeys(name for row in rows for name in row))
+    return list(dict.fromkeys(itertools.chain.from_iterable(rows)))
 
 
 def table_of(rows: Iterable[Row], columns: list[str] | None = None, *, name: str = "") -> Table:
@@ -93,13 +92,8 @@ AS_IT_IS = Edit()
 class Edits(Protocol):
     """What changes in a table as it is copied; rows are told by their number in the source, from 0."""
 
-    @property
-    def column(self) -> str:
-        """The column of captions or conversations."""
-
-    @property
-    def chat(self) -> bool:
-        """Whether it holds conversations."""
+    column: str  # of captions or conversations
+    chat: bool  # whether it holds conversations
 
     @property
     def wrong(self) -> Container[int]:
@@ -122,9 +116,7 @@ class Edits(Protocol):
 class Format(Protocol):
     """One format of files."""
 
-    @property
-    def name(self) -> FormatName:
-        """What it is called."""
+    name: str
 
     def sniff(self, path: Path) -> bool:
         """Whether this file, which no format before this one has taken, is of it."""
