@@ -257,10 +257,11 @@ def usable(
 
 def _read(source: str | Path, options: dict[str, Any]) -> dict[str, Any]:
     """`AuditData.read`: JSON-able."""
-    paths: dict[str, Any] = {
-        name: str(Path(options[name]).absolute()) for name in ("join", "image_root") if name in options
-    }
-    return {"source": str(Path(source).absolute()) if Path(source).exists() else str(source), **options, **paths}
+    whole = {"source": source, **options}
+    paths = [name for name in ("source", "join", "image_root") if name in whole]
+    if not Path(source).exists():
+        paths.remove("source")  # the name of a dataset
+    return {**whole, "source": str(source), **{name: str(Path(whole[name]).absolute()) for name in paths}}
 
 
 def read_rows(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symbal_hf.core.errors import BadData, MissingModel
 from symbal_hf.models.chat.weights import Loaded, elsewhere
 from symbal_hf.models.chat.wordless import WORDLESS, Captioner, decoders
-
-if TYPE_CHECKING:
-    from symbal_hf.models.encoders.base import Place, Source
+from symbal_hf.models.encoders.base import Place, Source, loading
 
 NO_HALF = "gemma3"  # float16 makes it write nothing or padding
 QWEN_TOKENS = (256, 1280)  # of one image
@@ -28,8 +26,6 @@ def load(source: Source, place: Place, *, max_pixels: int | None = None) -> Load
         ValueError: Gemma 3 in float16, or weights that belong to another model.
     """
     import transformers as hf
-
-    from symbal_hf.models.encoders.base import loading
 
     name = f"hf:{source.model}"
     # Left unsaid, transformers would ask on the terminal whether to run a model's code.

@@ -17,12 +17,11 @@ from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of
 from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Loaded, Refused, digest, elsewhere
 from symbal_hf.models.chat.wordless import is_wordless
+from symbal_hf.models.encoders.base import Source, choose_place, find, out_of_memory
 
 if TYPE_CHECKING:
     import torch
     from PIL import Image
-
-    from symbal_hf.models.encoders.base import Source
 
 MARKERS = ("</think>", "<|channel|>final<|message|>")  # what stands between reasoning and answer
 OPENINGS = ("<think>", "<|channel|>analysis")
@@ -86,8 +85,6 @@ class LocalModel:
 
     @cached_property
     def _source(self) -> Source:
-        from symbal_hf.models.encoders.base import find
-
         revision = f"@{self._asked_revision}" if self._asked_revision else ""
         return find("hf", self._model + revision, "config.json")
 
@@ -112,14 +109,10 @@ class LocalModel:
     @property
     def settings(self) -> str:
         """Changes with what answers depend on besides name and revision: the kind of numbers and the size of images."""
-        from symbal_hf.models.encoders.base import choose_place
-
         return f"{choose_place(self._device, self._dtype).dtype}|max_pixels={self.max_pixels}"
 
     @cached_property
     def _loaded(self) -> Loaded:
-        from symbal_hf.models.encoders.base import choose_place
-
         place = choose_place(self._device, self._dtype, self._device_map)
         return load(self._source, place, max_pixels=self.max_pixels)
 
@@ -196,7 +189,7 @@ class LocalModel:
                 yield indices[0], Answer(error=_reason(error))
                 return
             smaller = 1
-            if _out_of_memory(error):
+            if out_of_memory(error):
                 smaller = self._size = len(indices) // 2
         if smaller:
             _free_memory()  # only here is the traceback gone, which held on to the tensors of the failed attempt
@@ -320,16 +313,9 @@ def _reason(error: Exception) -> str:
         return str(error)
     if isinstance(error, TemplateError):
         return f"the model's chat template takes no such conversation ({str(error).rstrip('.')})."
-    if _out_of_memory(error):
+    if out_of_memory(error):
         return "it does not fit in memory, even alone; use a smaller model, dtype='bfloat16' or device_map='auto'."
     return f"the model failed on it ({type(error).__name__})."
-
-
-def _out_of_memory(error: Exception) -> bool:
-    import torch
-    from accelerate.utils.memory import should_reduce_batch_size
-
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or should_reduce_batch_size(error)
 
 
 def _free_memory() -> None:

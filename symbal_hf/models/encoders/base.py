@@ -27,6 +27,7 @@ GATED = (
     "google/medsiglip", "facebook/dinov3", "google/medgemma-", "meta-llama/Llama-3.2-11B-Vision-Instruct",
     "meta-llama/Llama-3.3-70B-Instruct", "microsoft/maira-2", "CohereLabs/aya-vision-8b",
 )  # fmt: skip
+TEXTS, IMAGES = 64, 32  # tried at once, unless told otherwise
 PARTS = (".json", ".safetensors", ".txt", ".model")  # files of a model's folder that change its vectors
 PRECISIONS = {
     "auto": "", "32": "float32", "32-true": "float32", "float32": "float32", "bf16": "bfloat16",
@@ -358,7 +359,7 @@ class Batches:
         try:
             return work(part)
         except RuntimeError as error:
-            if not _out_of_memory(error):
+            if not out_of_memory(error):
                 raise
             if len(part) == 1:
                 raise MemoryError(
@@ -370,15 +371,13 @@ class Batches:
         return None
 
 
-def _out_of_memory(error: RuntimeError) -> bool:
+def out_of_memory(error: Exception) -> bool:
+    """Whether something failed for want of memory."""
     import torch
     from accelerate.utils.memory import should_reduce_batch_size
 
-    return (
-        isinstance(error, torch.OutOfMemoryError)
-        or "out of memory" in str(error).lower()
-        or should_reduce_batch_size(error)
-    )
+    told = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or should_reduce_batch_size(error)
+    return told or "out of memory" in str(error).lower()
 
 
 def unit(features: Any, name: str) -> NDArray[np.float32]:
@@ -395,3 +394,62 @@ def unit(features: Any, name: str) -> NDArray[np.float32]:
     if not torch.isfinite(vectors).all():
         raise ValueError(f"{name} gives infinite or undefined values in {vectors.dtype}; use dtype='float32'.")
     return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+
+
+class OfTexts:
+    """An encoder of texts that says what its network makes of as many as fit in memory."""
+
+    name: str
+    dim: int
+    texts: Batches
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(T, D) float32 unit vectors; what goes beyond the model's context is cut off."""
+        return self.texts.run_by_length(texts, self._encode, self.dim)
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import torch
+
+        with torch.inference_mode():
+            return unit(self.text_features(texts), self.name)
+
+    def text_features(self, texts: Sequence[str]) -> Any:
+        """(B, D), or an output with these."""
+        raise NotImplementedError
+
+
+class OfImages:
+    """An encoder of images that says what its network makes of as many as fit in memory."""
+
+    name: str
+    dim: int
+    images: Batches
+
+    def encode_pixels(self, batch: Sequence[Any]) -> NDArray[np.float32]:
+        return self.images.run(batch, self._encode_pixels, self.dim)
+
+    def _encode_pixels(self, batch: Sequence[Any]) -> NDArray[np.float32]:
+        import torch
+
+        with torch.inference_mode():
+            return unit(self.image_features(batch), self.name)
+
+    def image_features(self, batch: Sequence[Any]) -> Any:
+        """(B, D), or an output with these."""
+        raise NotImplementedError
+
+
+class Checkpoint(Lazy):
+    """An encoder with files of its own, whose weights wait until they are needed."""
+
+    def __init__(
+        self, source: Source, place: Place, *, batch_size: int | None = None, instruction: str | None = None
+    ) -> None:
+        self.source, self.place, self.instruction = source, place, instruction
+        self.name = self.space = source.name
+        self.texts, self.images = Batches(batch_size or TEXTS, self.name), Batches(batch_size or IMAGES, self.name)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the files (weights, tokenizer, preprocessing), the numbers and the instruction."""
+        return fingerprint(type(self).__name__, self.source.version, self.place.dtype, self.instruction, "v1")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.models.encoders.base import Batches, Lazy, Place, Source, find, fingerprint, loading, unit
+from symbal_hf.models.encoders.base import Checkpoint, OfImages, OfTexts, Place, Source, find, loading
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +19,6 @@ IMAGE_ALONE = ("dinov2", "dinov2_with_registers", "dinov3_vit")  # their pooler_
 LAST_TOKEN = ("qwen3",)
 SIGLIP = ("siglip", "siglip2")
 LONGEST = 8192  # tokens of one text; what Qwen3-Embedding's own examples use
-TEXTS, IMAGES = 64, 32  # tried at once, unless told otherwise
 
 
 def instructed(task: str) -> str:
@@ -34,17 +33,12 @@ def _where(source: Source) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _Model(Lazy):
-    """A checkpoint whose configuration is read at once and whose weights wait until they are needed."""
+class _Model(Checkpoint):
+    """A checkpoint whose configuration is read at once."""
 
-    def __init__(self, source: Source, config: Any, place: Place, *, instruction: str | None = None) -> None:
-        self.source, self.config, self.place, self.instruction = source, config, place, instruction
-        self.name = self.space = source.name
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Changes with the files (weights, tokenizer, preprocessing), the numbers and the instruction."""
-        return fingerprint(type(self).__name__, self.source.version, self.place.dtype, self.instruction, "v1")
+    def __init__(self, source: Source, config: Any, place: Place, **options: Any) -> None:
+        super().__init__(source, place, **options)
+        self.config = config
 
     @cached_property
     def model(self) -> Any:
@@ -72,11 +66,8 @@ class _Model(Lazy):
             return AutoTokenizer.from_pretrained(**_where(self.source))
 
 
-class _Images(_Model):
+class _Images(_Model, OfImages):
     """A checkpoint that reads images."""
-
-    dim: int
-    images: Batches
 
     @cached_property
     def image_processor(self) -> Any:
@@ -90,40 +81,26 @@ class _Images(_Model):
         """What the checkpoint's image processor makes of one RGB image, each tensor with a batch axis of 1."""
         return dict(self.image_processor(images=image, return_tensors="pt"))
 
-    def encode_pixels(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> NDArray[np.float32]:
-        """(B, D) float32 unit vectors of what `pixels` gave for B images."""
-        return self.images.run(batch, self._encode_pixels, self.dim)
-
-    def _encode_pixels(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> NDArray[np.float32]:
+    def image_features(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> Any:
         import torch
 
         joined = {key: torch.cat([one[key] for one in batch]).to(self.model.device) for key in batch[0]}
-        inputs = {k: v.to(self.model.dtype) if v.is_floating_point() else v for k, v in joined.items()}
-        with torch.inference_mode():
-            return unit(self._features(inputs), self.name)
+        return self._seen({k: v.to(self.model.dtype) if v.is_floating_point() else v for k, v in joined.items()})
 
-    def _features(self, inputs: Mapping[str, torch.Tensor]) -> Any:
+    def _seen(self, inputs: Mapping[str, torch.Tensor]) -> Any:
         raise NotImplementedError
 
 
-class TwoTowers(_Images):
+class TwoTowers(_Images, OfTexts):
     """Texts and images in one space: CLIP, SigLIP and every model with `get_text_features` and `get_image_features`."""
 
-    def __init__(self, source: Source, config: Any, place: Place, *, batch_size: int | None = None) -> None:
-        super().__init__(source, config, place)
-        self.texts, self.images = Batches(batch_size or TEXTS, self.name), Batches(batch_size or IMAGES, self.name)
-        siglip = config.model_type in SIGLIP
-        self.dim = int(config.vision_config.hidden_size if siglip else config.projection_dim)
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        siglip = self.config.model_type in SIGLIP
+        return int(self.config.vision_config.hidden_size if siglip else self.config.projection_dim)
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(T, D) float32 unit vectors; what goes beyond the model's context is cut off."""
-        return self.texts.run_by_length(texts, self._encode, self.dim)
-
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import torch
-
-        with torch.inference_mode():
-            return unit(self.model.get_text_features(**self._tokens(texts).to(self.model.device)), self.name)
+    def text_features(self, texts: Sequence[str]) -> Any:
+        return self.model.get_text_features(**self._tokens(texts).to(self.model.device))
 
     def _tokens(self, texts: Sequence[str]) -> Any:
         from transformers import BatchEncoding
@@ -137,37 +114,27 @@ class TwoTowers(_Images):
         tokens = self.tokenizer(lower, padding="max_length", truncation=True, max_length=most, return_tensors="pt")
         return BatchEncoding({"input_ids": tokens["input_ids"]})
 
-    def _features(self, inputs: Mapping[str, torch.Tensor]) -> Any:
+    def _seen(self, inputs: Mapping[str, torch.Tensor]) -> Any:
         return self.model.get_image_features(**inputs)
 
 
 class ClassToken(_Images):
     """Images alone, by the class token: DINOv2."""
 
-    def __init__(self, source: Source, config: Any, place: Place, *, batch_size: int | None = None) -> None:
-        super().__init__(source, config, place)
-        self.images = Batches(batch_size or IMAGES, self.name)
-        self.dim = int(config.hidden_size)
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return int(self.config.hidden_size)
 
-    def _features(self, inputs: Mapping[str, torch.Tensor]) -> Any:
+    def _seen(self, inputs: Mapping[str, torch.Tensor]) -> Any:
         return self.model(**inputs)
 
 
-class LastToken(_Model):
+class LastToken(_Model, OfTexts):
     """Texts alone, by the state at their final token: Qwen3-Embedding."""
 
-    def __init__(
-        self,
-        source: Source,
-        config: Any,
-        place: Place,
-        *,
-        batch_size: int | None = None,
-        instruction: str | None = None,
-    ) -> None:
-        super().__init__(source, config, place, instruction=instruction)
-        self.texts = Batches(batch_size or TEXTS, self.name)
-        self.dim = int(config.hidden_size)
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        return int(self.config.hidden_size)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -187,28 +154,18 @@ class LastToken(_Model):
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) float32 unit vectors; what goes beyond 8192 tokens is cut off."""
         head = instructed(self.instruction) if self.instruction else ""
-        return self.texts.run_by_length([head + text for text in texts], self._encode, self.dim)
+        return super().encode([head + text for text in texts])
 
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import torch
-
+    def text_features(self, texts: Sequence[str]) -> Any:
         most = min(LONGEST, self.config.max_position_embeddings)
         tokens = self.tokenizer(list(texts), padding=True, truncation=True, max_length=most, return_tensors="pt")
-        with torch.inference_mode():
-            states = self.model(**tokens.to(self.model.device), use_cache=False).last_hidden_state
-        return unit(states[:, -1], self.name)
+        return self.model(**tokens.to(self.model.device), use_cache=False).last_hidden_state[:, -1]
 
 
 def load_transformers(
     model: str, place: Place, *, batch_size: int | None = None, instruction: str | None = None
 ) -> TwoTowers | ClassToken | LastToken:
-    """The encoder of a checkpoint, by the architecture that its configuration names.
-
-    Args:
-        model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
-        place: where it runs.
-        batch_size: inputs tried at once.
-        instruction: the task that Qwen3-Embedding is told.
+    """The encoder of a checkpoint ("FOLDER" or "ORGANISATION/NAME[@REVISION]"), by what its configuration names.
 
     Raises:
         MissingModel: the files are neither on this machine nor reachable.

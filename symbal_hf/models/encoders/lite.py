@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from symbal_hf.core.arrays import release
 from symbal_hf.core.errors import BadData, MissingModel
-from symbal_hf.models.encoders.base import Batches, Lazy, fingerprint, unit
+from symbal_hf.models.encoders.base import IMAGES, Batches, Lazy, OfImages, fingerprint
 
 if TYPE_CHECKING:
     import torch
@@ -240,14 +240,14 @@ class LiteText(MiniLM):
     name = f"lite:{TEXT_MODEL}"
 
 
-class LiteImage(Lazy):
+class LiteImage(Lazy, OfImages):
     """The lite preset's image encoder, without its regions: the vector of the whole image."""
 
     name, space, dim = f"lite:{IMAGE_MODEL}", "lite", 384
 
     def __init__(self, *, bf16: bool = True, batch_size: int | None = None) -> None:
         self.vision = LiteVision(bf16=bf16)
-        self.images = Batches(batch_size or 32, self.name)
+        self.images = Batches(batch_size or IMAGES, self.name)
 
     def moved(self, dtype: str, device: str | None) -> LiteImage:
         """See `LiteVision.moved`."""
@@ -268,14 +268,10 @@ class LiteImage(Lazy):
         """(256, 256, 3) uint8."""
         return self.vision.pixels(image)
 
-    def encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        """(B, 384) float32 unit vectors of what `pixels` gave for B images."""
-        return self.images.run(batch, self._encode_pixels, self.dim)
-
-    def _encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+    def image_features(self, batch: Sequence[NDArray[np.uint8]]) -> torch.Tensor:
         import torch
 
-        return unit(torch.from_numpy(self.vision.regions(batch)[:, 0]), self.name)
+        return torch.from_numpy(self.vision.regions(batch)[:, 0])
 
 
 class LiteBoth(LiteImage):
