@@ -27,21 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """What is copied.
+    """What is copied."""
 
-    Attributes:
-        kind: the format of its files; "dataset" or "rows" where it has none that is copied.
-        name: of its table, without an ending.
-        files: a table's file, or its shards in order.
-        dataset: a `datasets.Dataset`.
-        rows: in memory.
-    """
-
-    kind: str
-    name: str
-    files: tuple[Path, ...] = ()
-    dataset: Any = None
-    rows: Table | None = None
+    kind: str  # the format of its files; "dataset" or "rows" where it has none that is copied
+    name: str  # of its table, without an ending
+    files: tuple[Path, ...] = ()  # a table's file, or its shards in order
+    dataset: Any = None  # a `datasets.Dataset`
+    rows: Table | None = None  # in memory
 
 
 def open_source(source: Any, source_format: SourceFormat = "auto") -> Source:

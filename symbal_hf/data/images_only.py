@@ -27,20 +27,15 @@ class ImageRows:
     """N images, paired by id.
 
     Attributes:
-        ids: as `symbal_hf.data.table.load_data` gives them, all different.
-        images: the encoded images.
         others: of each row the other columns whose values JSON can hold; its caption is called `source_caption`.
-        skipped: rows that were left out, with reasons.
-        source: what was read, in words.
-        read: the absolute path or the name of the source; None for one that was in memory.
     """
 
-    ids: tuple[str, ...]
-    images: Images
+    ids: tuple[str, ...]  # as `symbal_hf.data.table.load_data` gives them, all different
+    images: Images  # the encoded images
     others: tuple[Mapping[str, Any], ...]
-    skipped: tuple[Skipped, ...]
-    source: str
-    read: str | None = None
+    skipped: tuple[Skipped, ...]  # rows that were left out, with reasons
+    source: str  # what was read, in words
+    read: str | None = None  # the absolute path or the name of the source; None for one that was in memory
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -108,28 +108,21 @@ class AuditData:
     """N rows, paired by id.
 
     Attributes:
-        ids: row ids, all different.
-        captions: the generated captions.
-        references: reference captions of each row, or None where the source has none.
         objects: what each image truly shows (None: unknown), or None where the source does not say.
-        images: the encoded images, or None for a text-only audit.
-        skipped: rows that were left out, with reasons.
-        source: what was read, in words.
         read: how to read it again: `load_data`'s source and the options that are not its defaults, with absolute paths;
             None for data that were in memory.
-        numbers: of the rows in the source, from 0; None where nobody has counted them.
         told_in: the source's column of captions or conversations, and whether it is conversations.
     """
 
-    ids: tuple[str, ...]
-    captions: tuple[str, ...]
-    references: tuple[tuple[str, ...], ...] | None
+    ids: tuple[str, ...]  # row ids, all different
+    captions: tuple[str, ...]  # the generated captions
+    references: tuple[tuple[str, ...], ...] | None  # reference captions of each row, or None where the source has none
     objects: tuple[frozenset[str] | None, ...] | None
-    images: Images | None
-    skipped: tuple[Skipped, ...]
-    source: str
+    images: Images | None  # the encoded images, or None for a text-only audit
+    skipped: tuple[Skipped, ...]  # rows that were left out, with reasons
+    source: str  # what was read, in words
     read: Mapping[str, Any] | None = None
-    numbers: Sequence[int] | None = None
+    numbers: Sequence[int] | None = None  # of the rows in the source, from 0; None where nobody has counted them
     told_in: tuple[str, bool] | None = None
 
     def __len__(self) -> int:

@@ -29,14 +29,10 @@ class Composition:
     """The parts of one system, each by name (paper section 4, appendix A).
 
     Attributes:
-        text_encoder: of facts, such as "st:Qwen/Qwen3-Embedding-8B"; see `symbal_hf.models.encoders.load`.
-        image_encoder: of images.
         scorer_1: what captions are checked against in stage 1: "objects", "reference", "embedding[:ENCODER]",
             "text-only[:CHAT]", "vision-language[:CHAT]", or "auto": what the chat model sees where there is one, else
             the surest of the first three that the data allow.
-        scorer_2: the same in stage 2; "auto" is what stage 1 takes.
         summarizer_1: names t: "phrases" (no language model), "text-only[:CHAT]" or "vision-language[:CHAT]".
-        summarizer_2: names v.
         captioner: captions of images where no references are: a CHAT model, "file:captions.jsonl", or None.
         chat: the CHAT model of every scorer and summarizer that names none: "hf:MODEL[@revision]" (in process) or
             "openai:URL#MODEL" (a server).
@@ -44,12 +40,12 @@ class Composition:
     "object:NAME" stands for a part that the caller gave as an object; see `symbal_hf.models.parts.named`.
     """
 
-    text_encoder: str = "lite"
-    image_encoder: str = "lite"
+    text_encoder: str = "lite"  # of facts, such as "st:Qwen/Qwen3-Embedding-8B"; see `symbal_hf.models.encoders.load`
+    image_encoder: str = "lite"  # of images
     scorer_1: str = "auto"
-    scorer_2: str = "auto"
+    scorer_2: str = "auto"  # the same in stage 2; "auto" is what stage 1 takes
     summarizer_1: str = "phrases"
-    summarizer_2: str = "phrases"
+    summarizer_2: str = "phrases"  # names v
     captioner: str | None = None
     chat: str | None = None
 
@@ -148,25 +144,15 @@ def split_part(spec: str) -> tuple[str, str | None]:
 
 @dataclass(frozen=True)
 class Model:
-    """What one model of a preset needs.
+    """What one model of a preset needs."""
 
-    Attributes:
-        name: Hub id, or architecture/weights of open_clip.
-        gpu_gb: memory with room to work, in bfloat16.
-        disk_gb: size of the download.
-        licence: and "gated" where one has to ask.
-        parameters_b: billions of parameters of a chat model.
-        serve: the line that serves it, in vLLM's own environment.
-        note: what else to know.
-    """
-
-    name: str
-    gpu_gb: float
-    disk_gb: float
-    licence: str
-    parameters_b: float | None = None
-    serve: str | None = None
-    note: str = ""
+    name: str  # Hub id, or architecture/weights of open_clip
+    gpu_gb: float  # memory with room to work, in bfloat16
+    disk_gb: float  # size of the download
+    licence: str  # and "gated" where one has to ask
+    parameters_b: float | None = None  # billions of parameters of a chat model
+    serve: str | None = None  # the line that serves it, in vLLM's own environment
+    note: str = ""  # what else to know
 
 
 @dataclass(frozen=True)

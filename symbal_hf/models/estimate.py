@@ -20,21 +20,13 @@ CLUSTERS, MEMBERS = 5, 60  # what the paper method looks at by default
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions of one kind to one model.
+    """Questions of one kind to one model."""
 
-    Attributes:
-        part: which part asks.
-        model: which model is asked.
-        calls: at most; equal questions are asked once, and answered ones never again.
-        tokens_in: of all prompts and images.
-        tokens_out: of all answers.
-    """
-
-    part: str
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
+    part: str  # which part asks
+    model: str  # which model is asked
+    calls: int  # at most; equal questions are asked once, and answered ones never again
+    tokens_in: int  # of all prompts and images
+    tokens_out: int  # of all answers
 
 
 @dataclass(frozen=True)
@@ -42,17 +34,13 @@ class Estimate:
     """Everything an audit will ask.
 
     Attributes:
-        rows: of the data.
-        facts: different pairs of an image and a fact.
-        asked: questions by part.
-        embedded: (part, encoder, number of texts and images that it embeds).
         hours: for all questions at `tflops` of useful work a second, or None where a model's size is unknown.
     """
 
-    rows: int
-    facts: int
-    asked: tuple[Questions, ...]
-    embedded: tuple[tuple[str, str, int], ...]
+    rows: int  # of the data
+    facts: int  # different pairs of an image and a fact
+    asked: tuple[Questions, ...]  # questions by part
+    embedded: tuple[tuple[str, str, int], ...]  # (part, encoder, number of texts and images that it embeds)
     hours: float | None
 
 

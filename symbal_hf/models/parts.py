@@ -42,38 +42,29 @@ class Parts:
     """What a composed audit works with.
 
     Attributes:
-        composition: which models.
-        store: where vectors and answers are kept.
-        prompts: what chat models are asked.
-        ledger: who was asked how much.
         objects: models given as objects, by spec, and functions by the part that they play (see `named`); other
             models are loaded by their specs.
-        concurrency: questions in flight to one server.
         members: of a cluster that a summarizer looks at, at most; more change the most frequent names no further.
-        device: where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps".
         dtype: their numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
-        device_map: "auto" spreads a model that fits no single GPU over all of them.
-        devices: processes that embed on this machine, of one GPU each where the encoder is on one.
         num_nodes: machines that a launcher has started this program on; see
             `symbal_hf.models.encoders.embedding.embed`.
         strategy: "auto" shares the work with all processes of a launcher, which must then all do the same.
-        progress: wraps long loops.
     """
 
-    composition: Composition
-    store: Store
-    prompts: Prompts = field(default_factory=Prompts)
-    ledger: Ledger = field(default_factory=Ledger)
+    composition: Composition  # which models
+    store: Store  # where vectors and answers are kept
+    prompts: Prompts = field(default_factory=Prompts)  # what chat models are asked
+    ledger: Ledger = field(default_factory=Ledger)  # who was asked how much
     objects: dict[str, Any] = field(default_factory=dict)
-    concurrency: int = 32
+    concurrency: int = 32  # questions in flight to one server
     members: int = 60
-    device: str = "auto"
+    device: str = "auto"  # where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps"
     dtype: str = "auto"
-    device_map: str | None = None
-    devices: int = 1
+    device_map: str | None = None  # "auto" spreads a model that fits no single GPU over all of them
+    devices: int = 1  # processes that embed on this machine, of one GPU each where the encoder is on one
     num_nodes: int = 1
     strategy: str | None = None
-    progress: Progress = quiet
+    progress: Progress = quiet  # wraps long loops
 
     def __post_init__(self) -> None:
         self._wanted = self.composition

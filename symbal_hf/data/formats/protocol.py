@@ -20,23 +20,19 @@ class Table:
     """The rows of a source.
 
     Attributes:
-        columns: names; of a file that is read row by row those of its first rows (`in_memory` knows all).
         read: the rows from the first on, without the columns that are named (where that saves anything).
         values: one column whose values are read when they are asked for, by its name; None where rows are mappings in
             memory or of a text file, and may lack columns.
-        heavy: columns that hold files, which nobody reads to learn what a table is.
-        name: what was read, in words; of a table that no source has been named for yet, its format.
-        root: the folder that image paths are relative to, where it is known.
         chat: the column of the conversations that the captions come from. Ids of such rows end in #2, #3 and so on
             where they come again, since one image may have several conversations.
     """
 
-    columns: list[str]
+    columns: list[str]  # names; of a file that is read row by row those of its first rows (`in_memory` knows all)
     read: Callable[[Collection[str]], Iterable[Row]]
     values: Callable[[str], Sequence[Any]] | None = None
-    heavy: frozenset[str] = frozenset()
-    name: str = ""
-    root: Path | None = None
+    heavy: frozenset[str] = frozenset()  # columns that hold files, which nobody reads to learn what a table is
+    name: str = ""  # what was read, in words; of a table that no source has been named for yet, its format
+    root: Path | None = None  # the folder that image paths are relative to, where it is known
     chat: str | None = None
 
     def __iter__(self) -> Iterator[Row]:
@@ -78,11 +74,10 @@ class Edit:
     """What becomes of one row.
 
     Attributes:
-        keep: it stays.
         texts: the new texts of its caption, one for each of the old; None where they stay as they are.
     """
 
-    keep: bool = True
+    keep: bool = True  # it stays
     texts: tuple[str, ...] | None = None
 
 

@@ -18,19 +18,12 @@ Asking = Literal["text", "yes"]
 
 @dataclass
 class Count:
-    """What became of different questions to one model.
+    """What became of different questions to one model."""
 
-    Attributes:
-        asked: put to the model in this run.
-        cached: answered by an earlier run.
-        failed: of those asked, without an answer.
-        unparsed: of those asked, answered otherwise than with 1 or 0.
-    """
-
-    asked: int = 0
-    cached: int = 0
-    failed: int = 0
-    unparsed: int = 0
+    asked: int = 0  # put to the model in this run
+    cached: int = 0  # answered by an earlier run
+    failed: int = 0  # of those asked, without an answer
+    unparsed: int = 0  # of those asked, answered otherwise than with 1 or 0
 
 
 @dataclass

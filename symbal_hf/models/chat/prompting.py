@@ -25,15 +25,10 @@ PROMPTS: tuple[PromptName, ...] = get_args(PromptName)
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompts of a run.
+    """The prompts of a run."""
 
-    Attributes:
-        folder: files NAME.jinja in it take the place of the packaged ones.
-        texts: prompts that are to be asked word for word, by name.
-    """
-
-    folder: Path | None = None
-    texts: Mapping[PromptName, str] = field(default_factory=dict)
+    folder: Path | None = None  # files NAME.jinja in it take the place of the packaged ones
+    texts: Mapping[PromptName, str] = field(default_factory=dict)  # prompts that are to be asked word for word, by name
     _templates: dict[str, Template] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

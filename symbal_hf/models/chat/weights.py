@@ -61,23 +61,14 @@ def digest(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A chat model that is ready to be asked.
+    """A chat model that is ready to be asked."""
 
-    Attributes:
-        name: what messages call it.
-        model: the network, in evaluation mode, on its device.
-        processor: of texts and images; of a model that reads none the tokenizer.
-        tokenizer: the processor's.
-        sees: whether it reads images.
-        has_budget: whether its processor itself keeps images within a number of pixels.
-    """
-
-    name: str
-    model: Any
-    processor: Any
-    tokenizer: Any
-    sees: bool
-    has_budget: bool
+    name: str  # what messages call it
+    model: Any  # the network, in evaluation mode, on its device
+    processor: Any  # of texts and images; of a model that reads none the tokenizer
+    tokenizer: Any  # the processor's
+    sees: bool  # whether it reads images
+    has_budget: bool  # whether its processor itself keeps images within a number of pixels
 
     @cached_property
     def template(self) -> str:

@@ -57,13 +57,11 @@ class Problem:
     Attributes:
         cause: connection (none), refused (whoever asks), busy (429), broken (5xx, too slow, no valid answer), final
             (nothing that another try would mend), hopeless (nor another question).
-        reason: one sentence without its full stop.
-        rejected: names of request fields that its message speaks of.
     """
 
     cause: Cause
-    reason: str
-    rejected: frozenset[str] = frozenset()
+    reason: str  # one sentence without its full stop
+    rejected: frozenset[str] = frozenset()  # names of request fields that its message speaks of
 
 
 @dataclass(frozen=True)

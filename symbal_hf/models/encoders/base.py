@@ -95,19 +95,12 @@ class JointEncoder(TextEncoder, ImageEncoder, Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's files are.
+    """Where a model's files are."""
 
-    Attributes:
-        name: the spec that was asked for, with the commit that was found: it can be given again.
-        model: a folder, or a model of the Hub.
-        revision: the commit; "" for a folder.
-        file: the file that was looked for.
-    """
-
-    name: str
-    model: str
-    revision: str
-    file: Path
+    name: str  # the spec that was asked for, with the commit that was found: it can be given again
+    model: str  # a folder, or a model of the Hub
+    revision: str  # the commit; "" for a folder
+    file: Path  # the file that was looked for
 
     @cached_property
     def version(self) -> str:
