@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Group, values_of
 from symbal_hf.core.store import Store
 from symbal_hf.models.chat.asking import Asking, Ledger, ask
-from symbal_hf.models.chat.prompting import PromptName, Prompts
+from symbal_hf.models.chat.prompting import PROMPTS, PromptName, Prompts
 from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
 from symbal_hf.models.composition import CHATS, Composition, split_part
 from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
+from symbal_hf.models.encoders.lite import LiteVision, MiniLM
+from symbal_hf.models.encoders.load import load_encoder
 
 if TYPE_CHECKING:
     from symbal_hf.data.table import AuditData, Images
@@ -39,16 +41,11 @@ AT_ONCE_BYTES = 2**28  # of these images, however few they are then
 
 @dataclass
 class Parts:
-    """What a composed audit works with.
+    """What a composed audit works with; more of the options is said where they are declared, in `core.options`.
 
-    Attributes:
-        objects: models given as objects, by spec, and functions by the part that they play (see `named`); other
-            models are loaded by their specs.
-        members: of a cluster that a summarizer looks at, at most; more change the most frequent names no further.
-        dtype: their numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
-        num_nodes: machines that a launcher has started this program on; see
-            `symbal_hf.models.encoders.embedding.embed`.
-        strategy: "auto" shares the work with all processes of a launcher, which must then all do the same.
+    `objects` holds models given as objects, by spec, and functions by the part that they play (see `named`); other
+    models are loaded by their specs. `strategy` "auto" shares the work with all processes of a launcher, which must
+    then all do the same.
     """
 
     composition: Composition  # which models
@@ -56,18 +53,19 @@ class Parts:
     prompts: Prompts = field(default_factory=Prompts)  # what chat models are asked
     ledger: Ledger = field(default_factory=Ledger)  # who was asked how much
     objects: dict[str, Any] = field(default_factory=dict)
-    concurrency: int = 32  # questions in flight to one server
+    concurrency: int = 32
     members: int = 60
-    device: str = "auto"  # where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps"
+    device: str = "auto"
     dtype: str = "auto"
-    device_map: str | None = None  # "auto" spreads a model that fits no single GPU over all of them
-    devices: int = 1  # processes that embed on this machine, of one GPU each where the encoder is on one
+    device_map: str | None = None
+    devices: int = 1
     num_nodes: int = 1
     strategy: str | None = None
     progress: Progress = quiet  # wraps long loops
 
     def __post_init__(self) -> None:
         self._wanted = self.composition
+        self._encoders: dict[tuple[str, str], Any] = {}
 
     def settle(self, data: AuditData) -> None:
         """Let scorers "auto" be what these data allow.
@@ -111,67 +109,49 @@ class Parts:
         Images are read some hundred at a time, so that no more of them are held. A captioner that takes no words is
         shown the image alone.
         """
-        model, told = self.chat(spec), self.prompts.hash(prompt)
+        model = self.chat(spec)
         wordless = kind == "text" and getattr(model, "wordless", False)
         answers: list[Answer] = [Answer(error="no such image")] * len(values)
         # All questions about one image come together: a server keeps what it made of it.
         order = list(range(len(values))) if rows is None else sorted(range(len(values)), key=lambda i: int(rows[i]))
-        left, answered = iter(order), False
-        while True:
-            part, conversations, size = [], [], 0
-            seen: dict[int, bytes | str] = {}
-            for i in left:
-                shown: tuple[bytes, ...] = ()
-                if images is not None and rows is not None:
-                    row = int(rows[i])
-                    if row not in seen:
-                        seen[row] = _read(images, row)
-                        size += len(seen[row])
-                    file = seen[row]
-                    if isinstance(file, str):
-                        answers[i] = Answer(error=file)
-                        continue
-                    shown = (file,)
-                part.append(i)
-                text = "" if wordless else self.prompts.render(prompt, **values[i])
-                conversations.append((Message(text, images=shown),))
-                if len(part) == AT_ONCE or size > AT_ONCE_BYTES:
-                    break
-            if not part:
-                return answers
-            label = prompt.replace("_", " ")
+        answered = False
+
+        def labelled(items: Any, _: str, total: int) -> Any:
+            return self.progress(items, prompt.replace("_", " "), total)
+
+        for piece in _pieces(order, images, rows, answers):
+            texts = ["" if wordless else self.prompts.render(prompt, **values[i]) for i, _ in piece]
             found = ask(
                 model,
-                conversations,
+                [(Message(text, images=shown),) for text, (_, shown) in zip(texts, piece, strict=True)],
                 kind=kind,
-                prompt_hash="" if wordless else told,
+                prompt_hash="" if wordless else self.prompts.hash(prompt),
                 store=self.store,
                 ledger=self.ledger,
                 max_new_tokens=max_new_tokens,
                 temperature=temperature,
                 seed=seed,
-                progress=partial(_labelled, self.progress, label),
+                progress=labelled,
                 answers_before=answered,
             )
-            for i, answer in zip(part, found, strict=True):
+            for (i, _), answer in zip(piece, found, strict=True):
                 answers[i] = answer
                 answered = answered or answer.text is not None
+        return answers
 
     def text_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) unit vectors of texts by the composition's text encoder."""
-        return embed_texts(texts, self._text_encoder, **self.shared)
+        return embed_texts(texts, self._encoder(self.composition.text_encoder, "text"), **self.shared)
 
     def image_vectors(self, images: Images) -> tuple[NDArray[np.float32], dict[int, str]]:
         """(N, D) unit vectors of images by the composition's image encoder, and why some could not be read."""
-        return embed_images(images, self._image_encoder, **self.shared)
+        return embed_images(images, self._encoder(self.composition.image_encoder, "image"), **self.shared)
 
     def phrase_vectors(self, phrases: Sequence[str]) -> NDArray[np.float32]:
         """(T, 384) unit vectors of short phrases, always by the small text encoder.
 
         "Same thing" begins at a cosine that differs from encoder to encoder; it is known for this one.
         """
-        from symbal_hf.models.encoders.lite import MiniLM
-
         return embed_texts(phrases, MiniLM(), **self.shared)
 
     @property
@@ -184,97 +164,90 @@ class Parts:
 
     def joint(self, part: str) -> JointEncoder:
         """The encoder of images and texts that scorer `part` compares them by."""
-        from symbal_hf.models.encoders.load import load_joint_encoder
-
         kind, spec = split_part(getattr(self.composition, part))
-        spec = (spec if kind == "embedding" else None) or self.composition.image_encoder
-        if spec not in self._joint:
-            self._joint[spec] = self.objects.get(spec) or load_joint_encoder(spec, **self._place(spec))
-        return self._joint[spec]
+        return self._encoder((spec if kind == "embedding" else None) or self.composition.image_encoder, "joint")
 
-    @cached_property
-    def _joint(self) -> dict[str, JointEncoder]:
-        return {}
-
-    @cached_property
-    def _text_encoder(self) -> Any:
-        from symbal_hf.models.encoders.load import load_text_encoder
-
-        spec = self.composition.text_encoder
-        return self.objects.get(spec) or load_text_encoder(spec, **self._place(spec))
-
-    @cached_property
-    def _image_encoder(self) -> Any:
-        from symbal_hf.models.encoders.load import load_image_encoder
-
-        spec = self.composition.image_encoder
-        return self.objects.get(spec) or load_image_encoder(spec, **self._place(spec))
-
-    def _place(self, spec: str) -> dict[str, Any]:
-        """Where this encoder runs: the lite ones stay on the CPU, and only transformers' own can be spread."""
-        if spec.startswith("lite"):
-            return {}
-        spread = self.device_map if spec.startswith("transformers:") else None
-        return {"device": self.device, "dtype": self.dtype, "device_map": spread}
+    def _encoder(self, spec: str, what: Literal["text", "image", "joint"]) -> Any:
+        if (spec, what) not in self._encoders:
+            # The lite ones stay on the CPU, and only transformers' own can be spread.
+            spread = self.device_map if spec.startswith("transformers:") else None
+            place: dict[str, Any] = {"device": self.device, "dtype": self.dtype, "device_map": spread}
+            place = {} if spec.startswith("lite") else place
+            self._encoders[spec, what] = self.objects.get(spec) or load_encoder(spec, what, **place)
+        return self._encoders[spec, what]
 
     def provenance(self) -> dict[str, Any]:
         """Names, revisions and prompt hashes of everything, and how much was asked; no text, image or key."""
-        used = {name: self.prompts.hash(name) for name in sorted(self._asked)}
+        asked = {one for group in self.ledger.prompts.values() for one in group}
+        used = {name: told for name in sorted(PROMPTS) if (told := self.prompts.hash(name)) in asked}
         composition = without_passwords(asdict(self.composition))
         return {"composition": composition, **self.lite(), "prompts": used, **self.ledger.as_dict()}
 
     def lite(self) -> dict[str, str]:
         """The packaged models that judge, by what they are for."""
-        from symbal_hf.models.encoders.lite import LiteVision, MiniLM
-
         models = {"text": MiniLM.name}
         if self.composition.calibrated:
             vision = LiteVision()
             models |= {"image": vision.name, "adapter": vision.fingerprint}
         return models
 
-    @property
-    def _asked(self) -> list[PromptName]:
-        from symbal_hf.models.chat.prompting import PROMPTS
 
-        hashes = {one for group in self.ledger.prompts.values() for one in group}
-        return [name for name in PROMPTS if self.prompts.hash(name) in hashes]
+def _pieces(
+    order: Sequence[int], images: Encoded | None, rows: Any, answers: list[Answer]
+) -> Iterator[list[tuple[int, tuple[bytes, ...]]]]:
+    """Questions with their images, as many at a time as memory has room for; `answers` tells why some have none."""
+    piece: list[tuple[int, tuple[bytes, ...]]] = []
+    seen: dict[int, bytes | str] = {}
+    size = 0
+    for i in order:
+        shown: tuple[bytes, ...] = ()
+        if images is not None and rows is not None:
+            row = int(rows[i])
+            if row not in seen:
+                try:
+                    seen[row] = images.encoded(row)
+                except (OSError, ValueError) as error:
+                    seen[row] = f"its image cannot be read ({error})"
+                size += len(seen[row])
+            file = seen[row]
+            if isinstance(file, str):
+                answers[i] = Answer(error=file)
+                continue
+            shown = (file,)
+        piece.append((i, shown))
+        if len(piece) == AT_ONCE or size > AT_ONCE_BYTES:
+            yield piece
+            piece, seen, size = [], {}, 0
+    if piece:
+        yield piece
 
 
 def parts_with(composition: Composition, *groups: Group, **fields: Any) -> Parts:
-    """`Parts` with the options of these groups (of `Asking`, `Placing` and others), which are its fields.
-
-    Args:
-        composition: which models.
-        groups: with `Asking` among them.
-        fields: the others, as `Parts` has them.
-    """
+    """`Parts` with the options of these groups, `Asking` among them, and further fields."""
     options = values_of(*groups)
     folder = options.pop("prompts")
     return Parts(composition, prompts=Prompts(None if folder is None else Path(folder)), **options, **fields)
 
 
 def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, Any]]:
-    """Parts of which some are objects: what a `Composition` calls each, and the objects as `Parts.objects` has them.
+    """Parts (-> spec, object or None) of which some are objects: what a `Composition` calls each, and the objects.
 
-    Args:
-        given: part -> spec, object or None. A chat model (`symbal_hf.models.chat.protocol.ChatModel`) may be any part
-            but an encoder;
-            as a scorer it looks at images, as the first summarizer it reads, as the second it looks. An encoder
-            (`symbal_hf.models.encoders.load`) may be an encoder, or a scorer if it joins images and texts. A function
-            may be a
-            scorer, `f(images, facts)` -> alignment of each pair in [0, 1] or None, or a summarizer, `f(texts)` ->
-            names of what they share, best first.
+    A chat model (`symbal_hf.models.chat.protocol.ChatModel`) may be any part but an encoder; as a scorer it looks at
+    images, as the first summarizer it reads, as the second it looks. An encoder (`symbal_hf.models.encoders.load`) may
+    be an encoder, or a scorer if it joins images and texts. A function may be a scorer, `f(images, facts)` -> alignment
+    of each pair in [0, 1] or None, or a summarizer, `f(texts)` -> names of what they share, best first.
 
     Raises:
-        BadData: an object that cannot play its part.
+        BadData: an object that cannot play its part, or a name that is no encoder's, whether or not it is loaded.
     """
     specs: dict[str, str | None] = {}
     objects: dict[str, Any] = {}
     for part, value in given.items():
         if value is None or isinstance(value, str):
-            if value is not None and part.endswith("_encoder"):
-                _check_encoder(part, value)
+            kind, _, model = (value or "").partition(":")
+            known = value in (None, "lite") or (kind in ("lite", "open_clip", "transformers", "st") and model)
+            if part.endswith("_encoder") and not known:
+                raise BadData(f"{part}={value!r}; give lite, open_clip:NAME/TAG, transformers:MODEL or st:MODEL.")
             specs[part] = value
             continue
         kind = _kind(part, value)
@@ -286,13 +259,6 @@ def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, An
             name = f"object:{name}"
         specs[part], objects[name] = (f"{kind}:{name}" if kind else name), value
     return specs, objects
-
-
-def _check_encoder(part: str, spec: str) -> None:
-    """Raises `BadData` for a name that is no encoder's, whether or not it would be loaded."""
-    kind, _, model = spec.partition(":")
-    if spec != "lite" and not (kind in ("lite", "open_clip", "transformers", "st") and model):
-        raise BadData(f"{part}={spec!r}; give lite, open_clip:NAME/TAG, transformers:MODEL or st:MODEL.")
 
 
 def _kind(part: str, value: Any) -> str:
@@ -349,20 +315,6 @@ def load_chat(
     raise BadData(f"chat model {spec!r}; give hf:MODEL[@revision] or openai:http://HOST:PORT/v1#MODEL.")
 
 
-def _read(images: Encoded, row: int) -> bytes | str:
-    """The image's file, or why it cannot be read."""
-    try:
-        return images.encoded(row)
-    except (OSError, ValueError) as error:
-        return f"its image cannot be read ({error})"
-
-
-def _labelled(progress: Progress, label: str, items: Any, _: str, total: int) -> Any:
-    return progress(items, label, total)
-
-
 def without_passwords(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Specs without user names and passwords in their addresses."""
-    import re
-
     return {k: re.sub(r"//[^/@#\s]*@", "//", v) if isinstance(v, str) else v for k, v in parts.items()}

@@ -17,7 +17,8 @@ from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of
 from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Loaded, Refused, digest, elsewhere
 from symbal_hf.models.chat.wordless import is_wordless
-from symbal_hf.models.encoders.base import Source, choose_place, find, out_of_memory
+from symbal_hf.models.encoders.base import Source, choose_place, find
+from symbal_hf.models.encoders.checkpoint import out_of_memory
 
 if TYPE_CHECKING:
     import torch

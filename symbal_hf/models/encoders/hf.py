@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.models.encoders.base import Checkpoint, OfImages, OfTexts, Place, Source, find, loading
+from symbal_hf.models.encoders.base import Place, Source, find, loading
+from symbal_hf.models.encoders.checkpoint import Checkpoint, OfImages, OfTexts
 
 if TYPE_CHECKING:
     import torch

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from symbal_hf.core.arrays import release
 from symbal_hf.core.errors import BadData, MissingModel
-from symbal_hf.models.encoders.base import IMAGES, Batches, Lazy, OfImages, fingerprint
+from symbal_hf.models.encoders.base import Lazy, fingerprint
+from symbal_hf.models.encoders.checkpoint import IMAGES, Batches, OfImages
 
 if TYPE_CHECKING:
     import torch

@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.models.encoders.base import (
-    Checkpoint,
     ImageEncoder,
     JointEncoder,
-    OfTexts,
     Place,
     ReadsTexts,
     SeesImages,
@@ -21,6 +19,7 @@ from symbal_hf.models.encoders.base import (
     find,
     loading,
 )
+from symbal_hf.models.encoders.checkpoint import Checkpoint, OfTexts
 from symbal_hf.models.encoders.lite import IMAGE_MODEL, TEXT_MODEL, LiteBoth, LiteImage, LiteText
 
 EXAMPLES = ("lite", "open_clip:ViT-H-14-quickgelu/dfn5b", "transformers:google/medsiglip-448")
@@ -106,20 +105,20 @@ def load_text_encoder(spec: str, **options: Any) -> TextEncoder:
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a spec that names no text encoder, or an option that it does not have.
     """
-    return _load(spec, "text", **options)
+    return load_encoder(spec, "text", **options)
 
 
 def load_image_encoder(spec: str, **options: Any) -> ImageEncoder:
     """The image encoder that `spec` names, as for `load_text_encoder`; "transformers:" also takes DINOv2."""
-    return _load(spec, "image", **options)
+    return load_encoder(spec, "image", **options)
 
 
 def load_joint_encoder(spec: str, **options: Any) -> JointEncoder:
     """One object for texts and images in one space, as for `load_text_encoder`: CLIP, SigLIP and their kin."""
-    return _load(spec, "joint", **options)
+    return load_encoder(spec, "joint", **options)
 
 
-def _load(
+def load_encoder(
     spec: str,
     what: Literal["text", "image", "joint"],
     *,
@@ -129,6 +128,7 @@ def _load(
     instruction: str | None = None,
     device_map: str | None = None,
 ) -> Any:
+    """The encoder of this kind that `spec` names; the three above say more."""
     check_device(device)
     check_dtype(dtype)
     kind, _, model = spec.partition(":")

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import MissingModel
-from symbal_hf.models.encoders.base import Checkpoint, OfImages, OfTexts, Place, Source, find, fingerprint, loading
+from symbal_hf.models.encoders.base import Place, Source, find, fingerprint, loading
+from symbal_hf.models.encoders.checkpoint import Checkpoint, OfImages, OfTexts
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ import pytest
 import tiny_models as tiny
 from tiny_models import TEXTS, encode_images, pictures
 
-from symbal_hf.models.encoders.base import Batches, unit
+from symbal_hf.models.encoders.checkpoint import Batches, unit
 from symbal_hf.models.encoders.load import load_image_encoder, load_text_encoder
 
 CLOSE = {"rtol": 0, "atol": 2e-5}
