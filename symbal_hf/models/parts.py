@@ -32,7 +32,6 @@ class Encoded(Protocol):
 
     def encoded(self, row: int) -> bytes:
         """The file's bytes."""
-        ...
 
 
 AT_ONCE = 1024  # questions whose images are in memory together

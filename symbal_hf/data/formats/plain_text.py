@@ -59,7 +59,6 @@ class TextFile:
         return out
 
     def read(self, path: Path) -> Iterator[Row]:
-        """Its rows."""
         raise NotImplementedError
 
     def edited(self, source: Path, edits: Edits) -> Iterator[str]:

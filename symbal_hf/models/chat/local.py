@@ -38,17 +38,11 @@ class LocalModel:
     Weights are loaded at the first question, from safetensors; code that comes with a model is never run.
 
     Args:
-        model: a folder, or a model of the Hub.
-        revision: of the Hub's model: branch, tag or commit.
-        device: "auto", "cpu", "cuda", "cuda:1", "mps".
-        dtype: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
-        device_map: as transformers takes it, to spread a model over devices: "auto".
+        model: a folder, or a model of the Hub; `revision` is a branch, tag or commit there.
+        device: and `dtype`, as in `symbal_hf.core.options.Placing`; `device_map` as transformers takes it.
         batch_size: conversations tried at once; halved for good whenever they do not fit in memory.
         max_pixels: of one image, beyond which it is scaled down. None leaves it to the model, except for Qwen2.5-VL and
             its like, which then see 256 to 1280 tokens of an image.
-
-    Attributes:
-        name: "hf:MODEL".
 
     Raises:
         BadData: a model that runs on its own code only.
@@ -91,20 +85,12 @@ class LocalModel:
 
     @cached_property
     def revision(self) -> str:
-        """The commit of the Hub's model, or of a folder a digest that changes when it is trained anew.
-
-        Raises:
-            MissingModel: the model is neither on this machine nor reachable.
-        """
+        """The commit of the Hub's model, or of a folder a digest that changes when it is trained anew."""
         return self._source.revision or digest(Path(self._source.model))
 
     @cached_property
     def wordless(self) -> bool:
-        """Whether it captions images and hears no words: BLIP and its like.
-
-        Raises:
-            MissingModel: the model is neither on this machine nor reachable.
-        """
+        """Whether it captions images and hears no words: BLIP and its like."""
         return is_wordless(self._source)
 
     @property
@@ -126,7 +112,7 @@ class LocalModel:
         random state, which stays as it is. Reasoning that the model's template marks as such is no part of the text.
 
         Raises:
-            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat.
+            MissingModel, BadData: no such model, or none that can chat, when the first answer is asked for.
             ValueError: no tokens to write, or a temperature below 0.
         """
         if max_new_tokens < 1 or temperature < 0:
@@ -152,8 +138,7 @@ class LocalModel:
         then None and `text` the token that it would write. Where the template can switch reasoning off, it is off.
 
         Raises:
-            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat or only
-                captions.
+            MissingModel, BadData: as for `generate`, and where a model only captions.
         """
         return self._answers(conversations, _digits, 1, template={"enable_thinking": False})
 

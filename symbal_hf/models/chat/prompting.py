@@ -45,7 +45,6 @@ class Prompts:
             raise BadData(f"{self.folder} holds no prompt; name files {PROMPTS[0]}.jinja and so on.")
 
     def source(self, name: PromptName) -> str:
-        """The template's text."""
         if name in self.texts:
             return self.texts[name]
         if self.folder is not None and (replaced := self.folder / f"{name}.jinja").is_file():

@@ -48,24 +48,18 @@ class ChatModel(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """What it is called in results."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def revision(self) -> str:
-        """Of its weights."""
-        ...
+    def revision(self) -> str: ...
 
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
     ) -> Iterator[tuple[int, Answer]]:
         """Text for each conversation, in any order; a failure is an `Answer` with an error, never an exception."""
-        ...
 
     def probability_of_yes(self, conversations: Sequence[Messages]) -> Iterator[tuple[int, Answer]]:
         """For each conversation how probable "1" is against "0" as the answer."""
-        ...
 
 
 def images_of(conversation: Messages) -> tuple[bytes, ...]:

@@ -59,11 +59,9 @@ class Run:
         return 0 if self.fails and self.cause != "final" else retries
 
     def succeeded(self) -> None:
-        """A question was answered."""
         self.answered, self.cause, self.streak = True, None, 0
 
     def gave_up(self, problem: Problem) -> None:
-        """A question stays without an answer."""
         self.streak = self.streak + 1 if problem.cause == self.cause else 1
         self.cause = problem.cause
         if self.fails and problem.cause in ("connection", "refused", "busy") and self.hopeless is None:
@@ -141,8 +139,6 @@ class ServerModel:
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
     ) -> Iterator[tuple[int, Answer]]:
-        """Text for each conversation, as it comes; a failure is an `Answer` with an error, never an exception."""
-
         def options(dialect: Dialect) -> dict[str, Any]:
             return {dialect.limit: max_new_tokens, "temperature": temperature, "seed": seed}
 

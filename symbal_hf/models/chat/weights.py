@@ -72,12 +72,10 @@ class Loaded:
 
     @cached_property
     def template(self) -> str:
-        """The chat template."""
         return str(getattr(self.processor, "chat_template", None) or self.tokenizer.chat_template)
 
     @cached_property
     def context(self) -> int:
-        """Most tokens of a conversation and its answer."""
         return int(getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
 
     @cached_property

@@ -34,27 +34,16 @@ class Captioner(Loaded):
         return ""
 
     def turn(self, message: Message, pictures: Mapping[bytes, Image.Image]) -> dict[str, Any]:
-        """The image of a message.
-
-        Raises:
-            Refused: no image, or several.
-        """
         if len(message.images) != 1 or message.role != "user":
             raise Refused(f"{self.name} captions one image at a time and answers no question.")
         return {"image": pictures[message.images[0]]}
 
     def encode(self, turns: Sequence[Sequence[dict[str, Any]]], **template: Any) -> Any:
-        """The pixels of B images.
-
-        Raises:
-            Refused: a conversation of several turns.
-        """
         if any(len(turn) != 1 for turn in turns):
             raise Refused(f"{self.name} captions one image at a time and answers no question.")
         return self.processor([turn[0]["image"] for turn in turns], return_tensors="pt")
 
     def lengths(self, inputs: Any) -> list[int]:
-        """An image is no part of what is written."""
         return [0] * len(inputs["pixel_values"])
 
     def before(self, inputs: Any) -> int:

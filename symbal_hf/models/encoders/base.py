@@ -40,7 +40,6 @@ class ReadsTexts(Protocol):
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) float32 unit vectors, in the order of `texts`."""
-        ...
 
 
 @runtime_checkable
@@ -49,11 +48,9 @@ class SeesImages(Protocol):
 
     def pixels(self, image: Image.Image) -> Any:
         """What the model sees of one RGB image; may be called in another thread."""
-        ...
 
     def encode_pixels(self, batch: Sequence[Any]) -> NDArray[np.float32]:
         """(B, D) float32 unit vectors of what `pixels` gave for B images."""
-        ...
 
 
 class Encoder(Protocol):
@@ -62,22 +59,18 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """The spec, with the commit that was found; it can be loaded again."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Changes with whatever the vectors depend on (weights, text, numbers): the key under which they are stored."""
-        ...
 
     @property
     def space(self) -> str:
         """Vectors of two encoders can be compared where this is the same."""
-        ...
 
     @property
     def dim(self) -> int:
         """Length of a vector."""
-        ...
 
 
 class TextEncoder(Encoder, ReadsTexts, Protocol):

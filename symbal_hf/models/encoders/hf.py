@@ -43,7 +43,6 @@ class _Model(Checkpoint):
 
     @cached_property
     def model(self) -> Any:
-        """The network, in evaluation mode, on its device."""
         from transformers import AutoModel
 
         with loading(self.source):
@@ -60,7 +59,6 @@ class _Model(Checkpoint):
 
     @cached_property
     def tokenizer(self) -> Any:
-        """Of the same files as the weights."""
         from transformers import AutoTokenizer
 
         with loading(self.source):
@@ -79,7 +77,6 @@ class _Images(_Model, OfImages):
             return AutoImageProcessor.from_pretrained(**_where(self.source))
 
     def pixels(self, image: Image.Image) -> dict[str, torch.Tensor]:
-        """What the checkpoint's image processor makes of one RGB image, each tensor with a batch axis of 1."""
         return dict(self.image_processor(images=image, return_tensors="pt"))
 
     def image_features(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> Any:

@@ -48,7 +48,6 @@ class MiniLM(Lazy):
 
     @cached_property
     def model(self) -> Any:
-        """The `SentenceTransformer`, on the CPU."""
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
 
@@ -65,7 +64,6 @@ class MiniLM(Lazy):
             raise _missing(f"text encoder {TEXT_MODEL}", error) from error
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 128) -> NDArray[np.float32]:
-        """(T, 384) float32 unit vectors."""
         if not texts:
             return np.zeros((0, 384), np.float32)
         return self.model.encode(
@@ -175,7 +173,6 @@ class LiteVision(Lazy):
 
     @cached_property
     def adapter(self) -> LiteAdapter:
-        """The trained heads that ship with the package."""
         return _shipped_adapter() if self._given is None else self._given
 
     @cached_property
@@ -188,12 +185,10 @@ class LiteVision(Lazy):
 
     @property
     def model(self) -> Any:
-        """The network."""
         return self.backbone
 
     @cached_property
     def backbone(self) -> Any:
-        """The frozen EfficientNet, in channels-last layout."""
         import torch
 
         return _backbone().to(memory_format=torch.channels_last)
@@ -251,13 +246,11 @@ class LiteImage(Lazy, OfImages):
         self.images = Batches(batch_size or IMAGES, self.name)
 
     def moved(self, dtype: str, device: str | None) -> LiteImage:
-        """See `LiteVision.moved`."""
         vision = self.vision.moved(dtype, device)
         return self if vision is self.vision else type(self)(bf16=vision.bf16, batch_size=self.images.size)
 
     @property
     def model(self) -> Any:
-        """The network."""
         return self.vision.backbone
 
     @cached_property
@@ -266,7 +259,6 @@ class LiteImage(Lazy, OfImages):
         return fingerprint(self.vision.fingerprint, "whole", "v1")
 
     def pixels(self, image: Image.Image) -> NDArray[np.uint8]:
-        """(256, 256, 3) uint8."""
         return self.vision.pixels(image)
 
     def image_features(self, batch: Sequence[NDArray[np.uint8]]) -> torch.Tensor:
@@ -279,5 +271,4 @@ class LiteBoth(LiteImage):
     """Both, as one object."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(T, 384) float32 unit vectors."""
         return LiteText().encode(texts)

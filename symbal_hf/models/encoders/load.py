@@ -48,7 +48,6 @@ class SentenceEncoder(Checkpoint, OfTexts):
 
     @cached_property
     def model(self) -> Any:
-        """The `SentenceTransformer`, on its device."""
         from sentence_transformers import SentenceTransformer
 
         with loading(self.source):

@@ -51,7 +51,6 @@ class OpenClip(Checkpoint, OfTexts, OfImages):
 
     @cached_property
     def model(self) -> Any:
-        """The network, in evaluation mode, on its device."""
         import open_clip
 
         dtype = str(self.place.dtype).removeprefix("torch.")
@@ -75,7 +74,6 @@ class OpenClip(Checkpoint, OfTexts, OfImages):
 
     @cached_property
     def transform(self) -> Any:
-        """From an RGB image to pixels."""
         from open_clip.transform import PreprocessCfg, image_transform_v2
 
         return image_transform_v2(PreprocessCfg(**self.model.visual.preprocess_cfg), is_train=False)
@@ -84,7 +82,6 @@ class OpenClip(Checkpoint, OfTexts, OfImages):
         return self.model.encode_text(self.tokenizer(list(texts)).to(self.place.device))
 
     def pixels(self, image: Image.Image) -> torch.Tensor:
-        """(3, H, W) float32."""
         return self.transform(image)
 
     def image_features(self, batch: Sequence[torch.Tensor]) -> Any:
