@@ -53,11 +53,7 @@ def find_column(
 
 
 def chosen_root(image_root: str | Path | None, own: Path | None) -> Path | None:
-    """The folder that image paths must stay inside: the one that is asked for, else the source's own.
-
-    Raises:
-        FileNotFoundError: the one that is asked for is no folder.
-    """
+    """The folder that image paths must stay inside: the one that is asked for, else the source's own."""
     if image_root is None:
         return own
     root = Path(image_root).resolve()

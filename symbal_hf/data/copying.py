@@ -59,11 +59,7 @@ def open_source(source: Any, source_format: SourceFormat = "auto") -> Source:
 
 
 def write_table(source: Source, folder: Path, output_format: OutputFormat, edits: Edits) -> Path:
-    """Write the source into `folder` with `edits`, and return the table: a file, or the folder of shards.
-
-    Raises:
-        BadData: captions that are not in the source, or rows that the format cannot hold.
-    """
+    """Write the source into `folder` with `edits`, and return the table: a file, or the folder of shards."""
     same = output_format in ("auto", source.kind, source.kind.removeprefix("url-"))
     if same and source.kind in COPIED and not (source.kind == "url-tsv" and edits.flags):
         return COPIED[source.kind].copy(source.files, folder, edits)

@@ -66,11 +66,7 @@ class Images:
         return fetched(held)
 
     def file(self, row: int) -> Path | str | None:
-        """The image's file, or its URL; None where the source holds the image itself.
-
-        Raises:
-            ValueError: as for `encoded`.
-        """
+        """The image's file, or its URL; None where the source holds the image itself. Raises as `encoded` does."""
         held = self._held(row)
         return held if isinstance(held, Path) or (isinstance(held, str) and not held.startswith("data:")) else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import upright
@@ -49,11 +49,7 @@ CAPTIONERS = {
 
 
 def captioner_spec(model: str) -> str:
-    """The spec of a captioner that may be given by name.
-
-    Raises:
-        BadData: neither a name nor a spec.
-    """
+    """The spec of a captioner that may be given by name; raises `BadData` for neither a name nor a spec."""
     if model in CAPTIONERS:
         return f"hf:{CAPTIONERS[model].name}"
     if not model.startswith(("hf:", "openai:")):
@@ -72,11 +68,7 @@ class Upright:
         self._images = images
 
     def encoded(self, row: int) -> bytes:
-        """The file's bytes, or a PNG of its pixels.
-
-        Raises:
-            ValueError: an image that cannot be read.
-        """
+        """The file's bytes, or a PNG of its pixels; raises ValueError for an image that cannot be read."""
         try:
             return upright(self._images.encoded(row))
         except (OSError, SyntaxError, ValueError) as error:
@@ -106,7 +98,7 @@ def captions_of(
     Raises:
         ChatFailed: the model answers nothing.
     """
-    decoding: dict[str, Any] = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    decoding = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
     answers = parts.ask(spec, prompt, [{}] * n, images=images, rows=range(n), kind="text", **decoding)
     return [_as_caption(answer) for answer in answers]
 

@@ -155,11 +155,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def load_preset(name: str | Path) -> Preset:
-    """A packaged preset by name, or one from a YAML file of the same shape.
-
-    Raises:
-        BadData: no such preset, or a file of another shape.
-    """
+    """A packaged preset, or one from a YAML file of the same shape; raises `BadData` where it is neither."""
     import yaml
 
     path = Path(name)

@@ -67,11 +67,7 @@ class Parts:
         self._encoders: dict[tuple[str, str], Any] = {}
 
     def settle(self, data: AuditData) -> None:
-        """Let scorers "auto" be what these data allow.
-
-        Raises:
-            BadData: data without what a scorer checks captions against.
-        """
+        """Let scorers "auto" be what these data allow; raises `BadData` for a scorer that they do not."""
         self.composition = self._wanted.settled(
             objects=data.objects is not None, references=data.references is not None, images=data.images is not None
         )
@@ -99,14 +95,12 @@ class Parts:
         images: Encoded | None = None,
         rows: Sequence[int] | NDArray[np.int64] | None = None,
         kind: Asking,
-        max_new_tokens: int = 256,
-        temperature: float = 0.0,
-        seed: int = 0,
+        **decoding: Any,
     ) -> list[Answer]:
         """The answers of model `spec` to a prompt, one for each of `values`, about the images of `rows` where given.
 
         Images are read some hundred at a time, so that no more of them are held. A captioner that takes no words is
-        shown the image alone.
+        shown the image alone. `decoding` is max_new_tokens, temperature and seed of `symbal_hf.models.chat.asking.ask`.
         """
         model = self.chat(spec)
         wordless = kind == "text" and getattr(model, "wordless", False)
@@ -127,11 +121,9 @@ class Parts:
                 prompt_hash="" if wordless else self.prompts.hash(prompt),
                 store=self.store,
                 ledger=self.ledger,
-                max_new_tokens=max_new_tokens,
-                temperature=temperature,
-                seed=seed,
                 progress=labelled,
                 answers_before=answered,
+                **decoding,
             )
             for (i, _), answer in zip(piece, found, strict=True):
                 answers[i] = answer
@@ -290,11 +282,7 @@ def load_chat(
     dtype: str = "auto",
     device_map: str | None = None,
 ) -> ChatModel:
-    """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server.
-
-    Raises:
-        BadData: a spec of neither form.
-    """
+    """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server."""
     kind, _, rest = spec.partition(":")
     if kind == "hf" and rest:
         from symbal_hf.models.chat.local import LocalModel

@@ -169,11 +169,7 @@ def dataset_batches(dataset: Any) -> Iterator[pa.RecordBatch]:
 
 
 def as_dataset(rows: Sequence[Row], columns: Sequence[str]) -> Any:
-    """Rows in memory as a `datasets.Dataset`.
-
-    Raises:
-        BadData: a column of several types.
-    """
+    """Rows in memory as a `datasets.Dataset`; raises `BadData` for a column of several types."""
     import pyarrow as pa
     from datasets import Dataset
 

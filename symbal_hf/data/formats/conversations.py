@@ -118,11 +118,7 @@ def images_in(value: Any) -> list[Any]:
 
 
 def captioned(table: Table, name: str, source_format: SourceFormat, caption: str | None) -> Table:
-    """The table of the source `name` with captions where it has conversations; any other as it is.
-
-    Raises:
-        BadData: the format that is asked for is another.
-    """
+    """The table of the source `name` with captions where it has conversations; any other as it is."""
     wanted = source_format == "conversations"
     if source_format not in ("auto", "table", "conversations"):
         raise BadData(f"{name} is no source of the format {source_format!r}; leave source_format at 'auto'.")

@@ -9,11 +9,7 @@ from symbal_hf.core.errors import BadData
 
 
 def hub_dataset(name: str) -> Any:
-    """The `datasets.Dataset` of a Hub id, "ns/name:config@split#revision".
-
-    Raises:
-        BadData: the Hub gives none, or several splits.
-    """
+    """The `datasets.Dataset` of a Hub id, "ns/name:config@split#revision"; raises `BadData` for none or several."""
     from datasets import load_dataset
 
     rest, _, revision = name.partition("#")

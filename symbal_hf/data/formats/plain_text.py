@@ -67,11 +67,7 @@ class TextFile:
 
 
 def written(value: Any, column: str, output_format: str) -> str:
-    """A value as the text of a cell: nothing for None, JSON for what is nested.
-
-    Raises:
-        BadData: a value that no text holds.
-    """
+    """A value as the text of a cell: nothing for None, JSON for what is nested; else raises `BadData`."""
     try:
         text = cell(literal(value) if isinstance(value, (bytes, dict, list)) else value)
         text.encode("utf-8")

@@ -37,9 +37,7 @@ class Tar:
         rows, images = [row for row, _ in samples], TarImages([image for _, image in samples])
         columns = [*column_names(rows), *(["image"] if any(image is not None for _, image in samples) else [])]
         return Table(
-            columns,
-            lambda _: rows,
-            lambda name: images if name == "image" else [row.get(name) for row in rows],
+            columns, lambda _: rows, lambda name: images if name == "image" else [row.get(name) for row in rows]
         )
 
 

@@ -46,13 +46,8 @@ class Ledger:
         """Plain values: under "calls" for each model and kind its revision, prompt hashes and counts."""
         return {
             "calls": [
-                {
-                    "model": model,
-                    "revision": self.revisions[model],
-                    "kind": kind,
-                    "prompts": sorted(self.prompts[model, kind]),
-                    **asdict(count),
-                }
+                {"model": model, "revision": self.revisions[model], "kind": kind}
+                | {"prompts": sorted(self.prompts[model, kind]), **asdict(count)}
                 for (model, kind), count in self.counts.items()
             ]
         }
@@ -114,7 +109,7 @@ def ask(
             elif kind == "yes" and answer.yes is None:
                 count.unparsed += 1
             else:  # at 0.1 ms each there is nothing to gain from waiting for more
-                store.put({k: _written(answer)}, kind="chat")
+                store.put({k: json.dumps({"text": answer.text, "yes": answer.yes}).encode()}, kind="chat")
     finally:
         arriving.close()  # an exception from outside must not leave requests under way
     silent = sum(k not in answers for k in new.values())
@@ -149,10 +144,6 @@ def _content(conversation: Messages, digests: dict[bytes, str]) -> list[str | by
                 digests[image] = hashlib.sha256(image).hexdigest()
             content.append(digests[image])
     return content
-
-
-def _written(answer: Answer) -> bytes:
-    return json.dumps({"text": answer.text, "yes": answer.yes}).encode()
 
 
 def _read(value: bytes, kind: Asking) -> Answer | None:

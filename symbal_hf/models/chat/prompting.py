@@ -64,11 +64,7 @@ class Prompts:
         return SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=False, autoescape=False)
 
     def render(self, name: PromptName, **values: Any) -> str:
-        """The prompt with its values filled in.
-
-        Raises:
-            BadData: a template that does not parse, or asks for a value that is not given.
-        """
+        """The prompt with its values filled in; raises `BadData` for one that does not parse or lacks a value."""
         from jinja2 import TemplateError
 
         if name in self.texts:

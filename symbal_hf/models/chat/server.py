@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import queue
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from symbal_hf.core.errors import MissingModel
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of, strict_digit
 from symbal_hf.models.chat.wire import GARBLED, Cause, Dialect, Problem, Reply, bare, odds, read, refusal, turns
 
@@ -27,11 +29,7 @@ TRIES_OF_LOGPROBS = 3  # answers without usable log-probabilities, and none with
 
 
 def check_concurrency(concurrency: int) -> int:
-    """The number of requests that may be in flight at once.
-
-    Raises:
-        ValueError: fewer than one.
-    """
+    """The number of requests that may be in flight at once; raises ValueError for fewer than one."""
     if concurrency < 1:
         raise ValueError(f"concurrency={concurrency} leaves no question in flight; give at least 1.")
     return concurrency
@@ -114,8 +112,6 @@ class ServerModel:
         if retries < 0 or timeout <= 0:
             raise ValueError(f"retries={retries}, timeout={timeout}; at least 0 retries and more than 0 s are needed.")
         if find_spec("openai") is None:
-            from symbal_hf.core.errors import MissingModel
-
             raise MissingModel("the client of chat servers is not installed; run `pip install 'symbal-hf[serve]'`.")
         self.name, self.revision = f"openai:{self.url}#{model}", revision
         self.concurrency, self.timeout, self.retries = check_concurrency(concurrency), timeout, retries
@@ -123,7 +119,8 @@ class ServerModel:
         named = (os.environ.get(name) for name in ("SYMBAL_API_KEY", "OPENAI_API_KEY"))
         self._key = (api_key or next(filter(None, named), "")).strip() or "none"
         self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        self._login = (unquote(parts.username or ""), unquote(parts.password or "")) if parts.username else None
+        login = b64encode(f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {login}"} if parts.username else None
         self._dialect = Dialect()
         self._usable = self._unusable = 0  # answers with log-probabilities and without, where they were asked for
 
@@ -224,12 +221,13 @@ class ServerModel:
     def _client(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, Timeout
 
-        _keep_quiet()
+        for name in ("openai._base_client", "httpx", "httpx2"):
+            logging.getLogger(name).addFilter(DISCREET)
         return AsyncOpenAI(
             base_url=self.url,
             api_key=self._key,
             default_query=self._query or None,
-            default_headers={"Authorization": _basic(*self._login)} if self._login else None,
+            default_headers=self._headers,
             timeout=Timeout(self.timeout, connect=min(CONNECT, self.timeout)),
             http_client=_strict_client(self.timeout + CONNECT),
         )
@@ -311,11 +309,6 @@ class _Discreet(logging.Filter):
 DISCREET = _Discreet()
 
 
-def _keep_quiet() -> None:
-    for name in ("openai._base_client", "httpx", "httpx2"):
-        logging.getLogger(name).addFilter(DISCREET)
-
-
 def _is_address(parts: SplitResult) -> bool:
     try:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -325,12 +318,6 @@ def _is_address(parts: SplitResult) -> bool:
 
 def _failed(problem: Problem) -> Answer:
     return Answer(error=f"{problem.reason}.", hopeless=problem.cause == "hopeless")
-
-
-def _basic(user: str, password: str) -> str:
-    from base64 import b64encode
-
-    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _next(arrived: queue.SimpleQueue[Any]) -> Any:

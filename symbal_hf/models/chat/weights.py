@@ -99,21 +99,13 @@ class Loaded:
         return out
 
     def spellings(self, digit: str) -> list[int]:
-        """All tokens that are `digit` alone, with or without space around it.
-
-        Raises:
-            Refused: no token is.
-        """
+        """All tokens that are `digit` alone, with or without space around it; raises `Refused` where none is."""
         if not self._digits[digit]:
             raise Refused(f"{self.name} has no token for {digit!r} and so cannot be asked for it.")
         return self._digits[digit]
 
     def turn(self, message: Message, pictures: Mapping[bytes, Image.Image]) -> dict[str, Any]:
-        """A message as templates want it, its images first.
-
-        Raises:
-            Refused: images for a model that reads none.
-        """
+        """A message as templates want it, its images first; raises `Refused` for images that are not read."""
         # Captions are data: one that holds "<image>" or "<|im_end|>" must not end a turn or ask for an image.
         text = self._control.sub(lambda m: f"{m[0][0]} {m[0][1:]}", message.text)
         if not self.sees:

@@ -27,11 +27,7 @@ class Batches:
     def run(
         self, items: Sequence[T], work: Callable[[Sequence[T]], NDArray[np.float32]], dim: int
     ) -> NDArray[np.float32]:
-        """(N, `dim`) float32: `work` of N items, in their order.
-
-        Raises:
-            MemoryError: a single item does not fit.
-        """
+        """(N, `dim`) float32: `work` of N items, in order; raises MemoryError where a single one does not fit."""
         out, start = np.empty((len(items), dim), np.float32), 0
         while start < len(items):
             part = items[start : start + self.size]

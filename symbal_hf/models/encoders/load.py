@@ -35,11 +35,7 @@ KINDS: dict[str, tuple[tuple[Any, ...], tuple[str, ...], str]] = {
         (*EXAMPLES[:2], "transformers:facebook/dinov2-large"),
         "encodes texts alone; for images take a model such as",
     ),
-    "joint": (
-        (ReadsTexts, SeesImages),
-        EXAMPLES,
-        "does not encode texts and images by one model; take one such as",
-    ),
+    "joint": ((ReadsTexts, SeesImages), EXAMPLES, "does not encode texts and images by one model; take one such as"),
 }
 
 
