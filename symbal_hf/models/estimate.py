@@ -31,17 +31,13 @@ class Questions:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Everything an audit will ask.
-
-    Attributes:
-        hours: for all questions at `tflops` of useful work a second, or None where a model's size is unknown.
-    """
+    """Everything an audit will ask."""
 
     rows: int  # of the data
     facts: int  # different pairs of an image and a fact
     asked: tuple[Questions, ...]  # questions by part
     embedded: tuple[tuple[str, str, int], ...]  # (part, encoder, number of texts and images that it embeds)
-    hours: float | None
+    hours: float | None  # for all questions, or None where a model's size is unknown
 
 
 @dataclass(frozen=True)
@@ -80,20 +76,16 @@ def estimate(
     image_tokens: int = 400,
     tflops: float = 400.0,
 ) -> Estimate:
-    """Count what the audit asks at most.
+    """Calls and tokens that the audit asks for at most, and hours by 2 x parameters x tokens over `tflops`.
 
     Args:
         data: the rows; pixels are not looked at.
-        composition: which models.
         method: "paper" adds its clusters' second scores and summaries.
         models: sizes, as a preset lists them.
         prompts: whose lengths are counted.
         settings: how many datasets `data` stands for, each of which has summaries of its own.
         image_tokens: an image costs this many; 256 for Gemma, about 400 for a 640 x 480 photo of Qwen2.5-VL.
         tflops: useful teraflops a second over all GPUs: about 400 for one H100 in bfloat16, less for small batches.
-
-    Returns:
-        Calls, tokens, and hours by 2 x parameters x tokens over `tflops`.
     """
     prompts = prompts or Prompts()
     sizes = _sizes(data)
