@@ -10,14 +10,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of
 from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Loaded, Refused, digest, elsewhere
 from symbal_hf.models.chat.wordless import is_wordless
-from symbal_hf.models.encoders.base import Source, choose_place, find
+from symbal_hf.models.encoders.base import Source, check_place, choose_place, find
 from symbal_hf.models.encoders.checkpoint import out_of_memory
 
 if TYPE_CHECKING:
@@ -64,10 +63,7 @@ class LocalModel:
             raise ValueError(f"batch_size={batch_size} leaves nothing to do at once; give at least 1.")
         if max_pixels is not None and max_pixels < 1:
             raise ValueError(f"max_pixels={max_pixels} leaves nothing of an image; give at least 1, or None.")
-        check_device(device)
-        check_dtype(dtype)
-        if device_map not in (None, "balanced", "balanced_low_0", "sequential"):
-            check_device(device_map)  # transformers takes a device's name too
+        check_place(device, dtype, device_map)
         if model in FROZEN_ELSEWHERE:
             raise elsewhere(f"hf:{model}")
         self.name, self.max_pixels = f"hf:{model}", max_pixels

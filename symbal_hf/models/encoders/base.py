@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,6 +95,13 @@ class Source:
     revision: str  # the commit; "" for a folder
     file: Path  # the file that was looked for
 
+    @property
+    def where(self) -> dict[str, Any]:
+        """Keyword arguments of `from_pretrained`."""
+        # Code that comes with a model is never run; left unsaid, transformers would ask on the terminal.
+        revision = self.revision or "main"
+        return {"pretrained_model_name_or_path": self.model, "revision": revision, "trust_remote_code": False}
+
     @cached_property
     def version(self) -> str:
         """Changes with the files: the commit, or a digest of everything in the folder that matters."""
@@ -166,7 +174,11 @@ def loading(source: Source) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        needed = "sentencepiece protobuf" if "sentencepiece" in str(error).lower() else str(error.name or error)
+        needed = str(error.name or error)
+        if "sentencepiece" in str(error).lower():
+            needed = "sentencepiece protobuf"
+        elif package := re.search(r"pip install `?([\w-]+)", str(error)):  # SmolVLM's processor wants num2words
+            needed = package[1]
         raise MissingModel(f"{source.name} needs a package that is missing; run `pip install {needed}`.") from error
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith("httpx"):
@@ -191,6 +203,27 @@ class Place:
         return options | ({"device_map": self.device_map} if self.device_map else {})
 
 
+def network(architecture: Any, source: Source, place: Place, *, spare: Callable[[str], bool]) -> Any:
+    """A model of transformers in evaluation mode on its device; it may lack `spare` tensors alone."""
+    with loading(source):
+        model, told = architecture.from_pretrained(**source.where, **place.model_options(), output_loading_info=True)
+    lacking = sorted(name for name in told["missing_keys"] if not spare(name))
+    if lacking:  # transformers would fill them at random and only warn
+        raise ValueError(
+            f"the weights of {source.name} lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among "
+            "them; they belong to another kind of model."
+        )
+    return model.eval() if place.device_map else model.eval().to(place.device)
+
+
+def check_place(device: str, dtype: str, device_map: str | None = None) -> None:
+    """Raises `BadData` for what no machine has; transformers takes a device's name for a map too."""
+    check_device(device)
+    check_dtype(dtype)
+    if device_map and device_map not in ("balanced", "balanced_low_0", "sequential"):
+        check_device(device_map)
+
+
 def choose_place(device: str = "auto", dtype: str = "auto", device_map: str | None = None) -> Place:
     """The place that "auto" stands for: cuda, else mps, else cpu; bfloat16 on a GPU that has it, else float32.
 
@@ -199,8 +232,7 @@ def choose_place(device: str = "auto", dtype: str = "auto", device_map: str | No
     """
     import torch
 
-    check_device(device)
-    check_dtype(dtype)
+    check_place(device, dtype, device_map)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.models.encoders.base import Place, Source, find, loading
+from symbal_hf.models.encoders.base import Place, Source, find, loading, network
 from symbal_hf.models.encoders.checkpoint import Checkpoint, OfImages, OfTexts
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ def instructed(task: str) -> str:
     return f"Instruct: {task}\nQuery:"
 
 
-def _where(source: Source) -> dict[str, Any]:
-    # Code that comes with a model is never run; left unsaid, transformers would ask on the terminal.
-    return {
-        "pretrained_model_name_or_path": source.model, "revision": source.revision or "main", "trust_remote_code": False
-    }  # fmt: skip
-
-
 class _Model(Checkpoint):
     """A checkpoint whose configuration is read at once."""
 
@@ -45,24 +38,16 @@ class _Model(Checkpoint):
     def model(self) -> Any:
         from transformers import AutoModel
 
-        with loading(self.source):
-            model, told = AutoModel.from_pretrained(
-                **_where(self.source), **self.place.model_options(), output_loading_info=True
-            )
-        lacking = sorted(k for k in told["missing_keys"] if "logit_" not in k and not k.endswith("mask_token"))
-        if lacking:  # transformers would fill them at random and only warn
-            raise ValueError(
-                f"the weights of {self.name} lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among "
-                "them; they belong to another kind of model."
-            )
-        return model.eval() if self.place.device_map else model.eval().to(self.place.device)
+        return network(
+            AutoModel, self.source, self.place, spare=lambda name: "logit_" in name or name.endswith("mask_token")
+        )
 
     @cached_property
     def tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
         with loading(self.source):
-            return AutoTokenizer.from_pretrained(**_where(self.source))
+            return AutoTokenizer.from_pretrained(**self.source.where)
 
 
 class _Images(_Model, OfImages):
@@ -74,7 +59,7 @@ class _Images(_Model, OfImages):
         from transformers import AutoImageProcessor
 
         with loading(self.source):
-            return AutoImageProcessor.from_pretrained(**_where(self.source))
+            return AutoImageProcessor.from_pretrained(**self.source.where)
 
     def pixels(self, image: Image.Image) -> dict[str, torch.Tensor]:
         return dict(self.image_processor(images=image, return_tensors="pt"))
@@ -140,7 +125,7 @@ class LastToken(_Model, OfTexts):
         from transformers import AutoTokenizer
 
         with loading(self.source):
-            tokenizer = AutoTokenizer.from_pretrained(**_where(self.source), padding_side="left")
+            tokenizer = AutoTokenizer.from_pretrained(**self.source.where, padding_side="left")
         # An embedding model's tokenizer ends each text itself; that of a chat model of the same type does not.
         if tokenizer("a")["input_ids"][-1] not in tokenizer.all_special_ids:
             raise ValueError(
@@ -174,7 +159,7 @@ def load_transformers(
     source = find("transformers", model, "config.json")
     try:
         with loading(source):
-            config = AutoConfig.from_pretrained(**_where(source))
+            config = AutoConfig.from_pretrained(**source.where)
     except ValueError as error:
         raise ValueError(f"{source.name} names no architecture that transformers knows.") from error
     kind = config.model_type

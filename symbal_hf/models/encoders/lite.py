@@ -183,12 +183,8 @@ class LiteVision(Lazy):
             digest.update(tensor.numpy().tobytes())
         return digest.hexdigest()[:16]
 
-    @property
-    def model(self) -> Any:
-        return self.backbone
-
     @cached_property
-    def backbone(self) -> Any:
+    def model(self) -> Any:
         import torch
 
         return _backbone().to(memory_format=torch.channels_last)
@@ -205,7 +201,7 @@ class LiteVision(Lazy):
 
         x = (pixels.permute(0, 3, 1, 2).float() / 127.5 - 1).contiguous(memory_format=torch.channels_last)
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
-            return self.backbone.forward_features(x).float().flatten(2).transpose(1, 2)
+            return self.model.forward_features(x).float().flatten(2).transpose(1, 2)
 
     def regions(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float16]:
         """(B, 65, 384) float16 unit embeddings of what `pixels` gave for B images, the whole image first."""
@@ -251,7 +247,7 @@ class LiteImage(Lazy, OfImages):
 
     @property
     def model(self) -> Any:
-        return self.vision.backbone
+        return self.vision.model
 
     @cached_property
     def fingerprint(self) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.models.encoders.base import (
     ImageEncoder,
     JointEncoder,
@@ -15,6 +14,7 @@ from symbal_hf.models.encoders.base import (
     ReadsTexts,
     SeesImages,
     TextEncoder,
+    check_place,
     choose_place,
     find,
     loading,
@@ -124,8 +124,7 @@ def load_encoder(
     device_map: str | None = None,
 ) -> Any:
     """The encoder of this kind that `spec` names; the three above say more."""
-    check_device(device)
-    check_dtype(dtype)
+    check_place(device, dtype, device_map)
     kind, _, model = spec.partition(":")
     lite = ("lite", f"lite:{TEXT_MODEL if what == 'text' else IMAGE_MODEL}")
     protocols, examples, unable = KINDS[what]
@@ -133,8 +132,6 @@ def load_encoder(
         raise ValueError(f"{spec!r} names no {what} encoder; write KIND:MODEL[@REVISION], such as {_listed(examples)}.")
     if device_map and kind != "transformers":
         raise ValueError(f"device_map={device_map!r} works with 'transformers:MODEL' alone; leave it out for {spec}.")
-    if device_map not in (None, "", "auto", "balanced", "balanced_low_0", "sequential"):
-        check_device(device_map)  # transformers takes a device's name too
     if instruction and kind in ("lite", "open_clip"):
         raise ValueError(f"{spec} reads no instruction; only Qwen3-Embedding does, so leave it out.")
     if kind == "lite":
