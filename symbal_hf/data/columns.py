@@ -37,9 +37,8 @@ def find_column(
     """
     if asked is not None:
         if asked not in columns:
-            raise BadData(
-                f"no column {asked!r} for the {role}; the source has {', '.join(map(repr, columns)) or 'none'}."
-            )
+            there = ", ".join(map(repr, columns)) or "none"
+            raise BadData(f"no column {asked!r} for the {role}; the source has {there}.")
         return asked
     name = next((n for n in usual if n in columns), None)
     if name is None:  # URL and TEXT, as in LAION's tables

@@ -26,14 +26,10 @@ from symbal_hf.data.origin import about, image_root_of
 def open_table(
     source: Any, *, source_format: SourceFormat = "auto", caption_column: str | None = None, captions: bool = True
 ) -> Table:
-    """The source as a table, whose name says what was read in which format.
+    """The source, as for `symbal_hf.data.table.load_data`, as a table whose name says what was read in which format.
 
-    Args:
-        source: as for `symbal_hf.data.table.load_data`; a table stays what it is.
-        source_format: as there.
-        caption_column: a column of texts or of conversations; found by name or by structure where none is named.
-        captions: False where images are wanted, whether they have captions or not: a folder is then its table with
-            a column of images, or else all the images in it.
+    Where `captions` is False images are wanted, whether they have captions or not: a folder is then its table with a
+    column of images, or else all the images in it.
 
     Raises:
         BadData: no rows that can be read, or several tables.
@@ -53,9 +49,8 @@ def open_table(
     else:
         table, name = table_of(source), "the given rows"
         if odd := next((row for row in table if not isinstance(row, Mapping)), None):
-            raise BadData(
-                f"rows of type {type(odd).__name__}; expected mappings such as {{'image': .., 'caption': ..}}."
-            )
+            kind = type(odd).__name__
+            raise BadData(f"rows of type {kind}; expected mappings such as {{'image': .., 'caption': ..}}.")
     table = captioned(table, name, source_format, caption_column)
     return replace(table, name=f"{name} of {table.name}" if table.name else name)
 

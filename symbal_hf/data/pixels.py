@@ -30,10 +30,7 @@ def decode(encoded: bytes) -> Image.Image:
 def upright(encoded: bytes) -> bytes:
     """A picture that all readers see alike: as it is, or a PNG of `decode` where it is turned or no plain RGB or grey.
 
-    Servers drop transparency and orientation each in their own way.
-
-    Raises:
-        OSError, SyntaxError, ValueError: as for `decode`.
+    Servers drop transparency and orientation each in their own way. Raises what `decode` raises.
     """
     from PIL import Image
 
@@ -53,11 +50,7 @@ def png(image: Image.Image) -> bytes:
 
 
 def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:
-    """A small JPEG of an encoded picture: upright, RGB, without its metadata, never enlarged.
-
-    Args:
-        encoded: a picture in any format and mode that Pillow reads.
-        size: longest side of the result, in pixels.
+    """A small JPEG of a picture, longest side `size` pixels: upright, RGB, without its metadata, never enlarged.
 
     Raises:
         ValueError: `size` is below 1.

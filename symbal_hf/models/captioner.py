@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import upright
+from symbal_hf.data.table import Images
 from symbal_hf.models.chat.prompting import PromptName
 from symbal_hf.models.chat.protocol import Answer
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import Images
-    from symbal_hf.models.parts import Parts
+from symbal_hf.models.parts import Parts
 
 ASKED: PromptName = "describe_image"
 # How answers begin that are no caption; such a one would count as a false statement about the image.
@@ -87,16 +84,10 @@ def captions_of(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[Answer]:
-    """A caption of each of the N images, or why there is none: an empty answer or a refusal is no caption.
+    """A caption of each of the N images by model `spec`, or why there is none: a refusal is no caption.
 
-    Args:
-        parts: with the model `spec`.
-        prompt: what the model is asked; a captioner that takes no words is asked nothing.
-        max_tokens: of a caption, at least 1.
-        temperature: 0 for the likeliest caption; what is drawn above depends on `seed`.
-
-    Raises:
-        ChatFailed: the model answers nothing.
+    A captioner that takes no words is asked nothing. `temperature` 0 is for the likeliest caption; what is drawn above
+    depends on `seed`. Raises `ChatFailed` where the model answers nothing.
     """
     decoding = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
     answers = parts.ask(spec, prompt, [{}] * n, images=images, rows=range(n), kind="text", **decoding)

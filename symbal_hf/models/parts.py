@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Group, values_of
 from symbal_hf.core.store import Store
+from symbal_hf.data.table import AuditData, Images
 from symbal_hf.models.chat.asking import Asking, Ledger, ask
 from symbal_hf.models.chat.prompting import PROMPTS, PromptName, Prompts
 from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
 from symbal_hf.models.composition import CHATS, Composition, split_part
+from symbal_hf.models.encoders.base import JointEncoder
 from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM
 from symbal_hf.models.encoders.load import load_encoder
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import AuditData, Images
-    from symbal_hf.models.encoders.base import JointEncoder
 
 
 class Encoded(Protocol):

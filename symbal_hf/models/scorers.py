@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.opening import open_table
 from symbal_hf.data.pixels import decode
+from symbal_hf.data.table import AuditData
+from symbal_hf.language.facts import Facts
 from symbal_hf.models.captioner import Upright, captions_of
 from symbal_hf.models.chat.prompting import PromptName
 from symbal_hf.models.chat.protocol import features
 from symbal_hf.models.composition import split_part
 from symbal_hf.models.encoders.embedding import embed_images, embed_texts
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import AuditData
-    from symbal_hf.language.facts import Facts
-    from symbal_hf.models.parts import Parts
+from symbal_hf.models.parts import Parts
 
 PAIRS = 64  # images and facts that a function of the caller's gets at once
 
@@ -31,14 +29,8 @@ def score_facts(
 ) -> NDArray[np.float32]:
     """(len(which),) alignment in [0, 1] of these facts with the images of their rows; low is misaligned.
 
-    NaN where the model failed or answered otherwise than asked: a third state, neither aligned nor not.
-
-    Args:
-        parts: the models.
-        part: "scorer_1" or "scorer_2".
-        data: the rows; with references the chat models are told them as the truth.
-        facts: all facts.
-        which: indices into `facts`.
+    NaN where the model failed or answered otherwise than asked: a third state, neither aligned nor not. `part` is
+    "scorer_1" or "scorer_2"; with references the chat models are told them as the truth.
 
     Raises:
         BadData: a scorer that needs images, or captions of them, where there are none.

@@ -5,16 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.data.table import AuditData
 from symbal_hf.models.chat.protocol import features
 from symbal_hf.models.composition import split_part
+from symbal_hf.models.parts import Parts
 from symbal_hf.models.scorers import image_features, image_texts
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import AuditData
-    from symbal_hf.models.parts import Parts
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +71,8 @@ def _table(path: Path, content: _Content, joining: bool) -> Table:
     name = "COCO captions JSON" if captions else "COCO instances JSON"
     if (several := sum(map(len, captions.values()))) > len(captions):
         name = f"COCO captions JSON ({several:,} captions of {len(captions):,} images, one row an image)"
-    rows = table_of(_rows(content, joining), name=name)
-    return Table(
-        rows.columns, rows.read, name=name, root=_image_folder(path, next(filter(None, content.files.values()), None))
-    )
+    folder = _image_folder(path, next(filter(None, content.files.values()), None))
+    return replace(table_of(_rows(content, joining), name=name), root=folder)
 
 
 def _rows(content: _Content, joining: bool) -> Iterator[dict[str, Any]]:

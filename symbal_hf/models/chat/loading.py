@@ -25,12 +25,17 @@ def load(source: Source, place: Place, *, max_pixels: int | None = None) -> Load
         BadData: a model that is no chat model, or runs on its own code only.
         ValueError: Gemma 3 in float16, or weights that belong to another model.
     """
+    import torch
     import transformers as hf
 
     name = f"hf:{source.model}"
     with loading(source), _plain_errors(name):
         config = hf.AutoConfig.from_pretrained(**source.where)
-        sees = _check_architecture(name, config, place)
+        sees = type(config) in hf.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        if not sees and type(config) not in hf.MODEL_FOR_CAUSAL_LM_MAPPING:
+            raise BadData(f"{name} is a model of type {config.model_type!r}, which writes no text; name a chat model.")
+        if str(config.model_type).startswith(NO_HALF) and place.dtype == torch.float16:
+            raise ValueError(f"{name} writes nothing in float16; use dtype='bfloat16' or 'float32'.")
         wordless = config.model_type in WORDLESS
         processor, tokenizer = _readers(name, source.where, sees=sees, wordless=wordless)
         if not place.device_map and place.device != "cpu":
@@ -44,19 +49,6 @@ def load(source: Source, place: Place, *, max_pixels: int | None = None) -> Load
         return Captioner(name, model, processor, tokenizer, sees=True, has_budget=False)
     has_budget = sees and _mend(processor, config, max_pixels)
     return Loaded(name, model, processor, tokenizer, sees, has_budget)
-
-
-def _check_architecture(name: str, config: Any, place: Place) -> bool:
-    """Whether a model of this configuration reads images; raises for one that cannot be asked here."""
-    import torch
-    import transformers as hf
-
-    sees = type(config) in hf.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-    if not sees and type(config) not in hf.MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise BadData(f"{name} is a model of type {config.model_type!r}, which writes no text; name a chat model.")
-    if str(config.model_type).startswith(NO_HALF) and place.dtype == torch.float16:
-        raise ValueError(f"{name} writes nothing in float16; use dtype='bfloat16' or 'float32'.")
-    return sees
 
 
 def _readers(name: str, where: dict[str, Any], *, sees: bool, wordless: bool) -> tuple[Any, Any]:

@@ -112,9 +112,8 @@ class LocalModel:
             ValueError: no tokens to write, or a temperature below 0.
         """
         if max_new_tokens < 1 or temperature < 0:
-            raise ValueError(
-                f"max_new_tokens={max_new_tokens}, temperature={temperature}; at least 1 token and 0 are needed."
-            )
+            told = f"max_new_tokens={max_new_tokens}, temperature={temperature}"
+            raise ValueError(f"{told}; at least 1 token and 0 are needed.")
 
         def work(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answer]:
             from transformers import LogitsProcessorList
@@ -157,6 +156,8 @@ class LocalModel:
         self, conversations: Sequence[Messages], indices: list[int], work: Work, new: int, template: dict[str, Any]
     ) -> Iterator[tuple[int, Answer]]:
         """Answers to one batch, in smaller ones where it fails as a whole."""
+        from accelerate.utils.memory import clear_device_cache
+
         loaded, batch = self._loaded, [conversations[index] for index in indices]
         smaller = 0
         try:
@@ -174,7 +175,8 @@ class LocalModel:
             if out_of_memory(error):
                 smaller = self._size = len(indices) // 2
         if smaller:
-            _free_memory()  # only here is the traceback gone, which held on to the tensors of the failed attempt
+            # Only here is the traceback gone, which held on to the tensors of the failed attempt.
+            clear_device_cache(garbage_collection=True)
             while indices:
                 piece = indices[: min(smaller, self._size)]
                 indices = indices[len(piece) :]
@@ -298,9 +300,3 @@ def _reason(error: Exception) -> str:
     if out_of_memory(error):
         return "it does not fit in memory, even alone; use a smaller model, dtype='bfloat16' or device_map='auto'."
     return f"the model failed on it ({type(error).__name__})."
-
-
-def _free_memory() -> None:
-    from accelerate.utils.memory import clear_device_cache
-
-    clear_device_cache(garbage_collection=True)

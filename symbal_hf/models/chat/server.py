@@ -77,11 +77,9 @@ class ServerModel:
         base_url: of the API, mostly ending in /v1. A user and password in it are sent as such, its query too; neither
             is shown anywhere.
         api_key: else $SYMBAL_API_KEY, else $OPENAI_API_KEY, else "none", which local servers take.
-        concurrency: most requests in flight at once.
         timeout: seconds until a request has failed.
         retries: further tries of a request that failed for a reason that may pass; the client waits before each for as
             long as the server says, else longer and longer.
-        revision: of the weights, where known.
         extra_body: more fields for each request, such as {"chat_template_kwargs": {"enable_thinking": False}}.
 
     Raises:

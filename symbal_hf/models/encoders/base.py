@@ -117,13 +117,9 @@ class Source:
 
 
 def find(kind: str, model: str, file: str, *, name: str = "") -> Source:
-    """The model's `file`, from its folder or the Hub.
+    """The `file` of a model ("FOLDER" or "ORGANISATION/NAME[@REVISION]"), from its folder or the Hub.
 
-    Args:
-        kind: what the spec begins with.
-        model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
-        file: path inside the folder or repository.
-        name: what to call the model instead of `model`, without a revision.
+    `kind` is what its spec begins with, and `name` what it is called there instead of `model`.
 
     Raises:
         MissingModel: the file is neither on this machine nor reachable.
@@ -278,15 +274,10 @@ class Lazy:
 
 
 def fitted(encoder: Any, *, precision: str = "auto", device: str | None = None, compiled: str | None = None) -> Any:
-    """The encoder in other numbers, on another device or to be compiled; itself where nothing changes.
+    """The encoder in other numbers (a key of `PRECISIONS`) or on another device; itself where nothing changes.
 
-    It is made once for each encoder, so that weights are loaded once.
-
-    Args:
-        encoder: of `symbal_hf.models.encoders.load` or `symbal_hf.models.encoders.lite`.
-        precision: "auto" (its own), or a key of `PRECISIONS`.
-        device: "cuda:1" and the like; None leaves it where it is.
-        compiled: not None gives a twin with weights of its own, which compiling does not change for others.
+    It is made once for each encoder, so that weights are loaded once. `compiled` gives a twin with weights of its own,
+    which compiling does not change for others.
 
     Raises:
         BadData: numbers that there are not, or what this encoder cannot be given.

