@@ -44,10 +44,8 @@ def name_images(
 ) -> list[str]:
     """Up to `k` names of what the images of these rows show, the most frequent first; none for "phrases".
 
-    "text-only" reads what is told of the images (references, else the captioner); "vision-language" looks at them.
-
-    Raises:
-        BadData: text-only with neither references nor a captioner.
+    "text-only" reads what is told of the images (references, else the captioner, else raises `BadData`);
+    "vision-language" looks at them.
     """
     kind, _ = split_part(getattr(parts.composition, part))
     spec = parts.composition.chat_of(part)

@@ -251,8 +251,7 @@ def _read_in_place(table: Table, chat: str, caption: str, *, in_turns: bool, nam
 def caption_texts(value: Any, *, chat: bool) -> list[tuple[Keys, str]]:
     """The texts that make up the caption in a column's `value`, each with the way to it; none where it has none.
 
-    A text is its own caption. Of a conversation (`chat`) it is the first answer that says something, a text for each
-    part of it.
+    A text is its own caption. Of a conversation (`chat`) it is the first answer that says something, in its parts.
     """
     if not chat:
         return [((), value)] if isinstance(value, str) else []

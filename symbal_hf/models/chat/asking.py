@@ -69,16 +69,14 @@ def ask(
 ) -> list[Answer]:
     """An answer to each conversation, in order; equal ones are asked once, and each good answer is stored as it comes.
 
+    An answer with an error, or without `yes` where the model wrote something else, is not stored, but asked for again.
+
     Args:
         kind: "text" for what the model writes, "yes" for the probability that it says "1" rather than "0".
         prompt_hash: of the template that the questions come from, for keys and the ledger.
         max_new_tokens, temperature, seed: of texts; they mean nothing to "yes".
         answers_before: whether these are further questions of a run in which some were answered, so that it is no
             reason to stop if none of these is.
-
-    Returns:
-        Answers, some of which may have an error, or no `yes` where the model wrote something else. Neither is stored,
-        so that the next run asks again.
 
     Raises:
         ChatFailed: no answer came at all, or there is no sense in asking on. What was answered before is stored.

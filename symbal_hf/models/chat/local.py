@@ -131,9 +131,7 @@ class LocalModel:
         `text` is the likelier digit. Where both together have less than 0.01 of the probability the model is about to
         write something else ("Yes", a refusal, its reasoning) and the ratio of two accidents says nothing: `yes` is
         then None and `text` the token that it would write. Where the template can switch reasoning off, it is off.
-
-        Raises:
-            MissingModel, BadData: as for `generate`, and where a model only captions.
+        Raises as `generate` does, and `BadData` where a model only captions.
         """
         return self._answers(conversations, _digits, 1, template={"enable_thinking": False})
 

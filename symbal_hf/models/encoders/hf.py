@@ -150,9 +150,7 @@ def load_transformers(
 ) -> TwoTowers | ClassToken | LastToken:
     """The encoder of a checkpoint ("FOLDER" or "ORGANISATION/NAME[@REVISION]"), by what its configuration names.
 
-    Raises:
-        MissingModel: the files are neither on this machine nor reachable.
-        ValueError: an architecture that is no encoder, or an instruction that it would not read.
+    Raises ValueError for an architecture that is no encoder, or an instruction that it would not read.
     """
     from transformers import MODEL_MAPPING, AutoConfig
 
