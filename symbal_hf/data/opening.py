@@ -52,7 +52,8 @@ def open_table(
             kind = type(odd).__name__
             raise BadData(f"rows of type {kind}; expected mappings such as {{'image': .., 'caption': ..}}.")
     table = captioned(table, name, source_format, caption_column)
-    return replace(table, name=f"{name} of {table.name}" if table.name else name)
+    words = (table.name, name) if isinstance(source, (str, Path)) else (name, table.name)
+    return replace(table, name=" of ".join(filter(None, words)))
 
 
 def is_dataset(source: Any) -> bool:
@@ -148,10 +149,9 @@ def _shows_images(path: Path) -> bool:
 
 
 def table_files(path: Path, source_format: SourceFormat = "auto", *, captions: bool = True) -> tuple[list[Path], bool]:
-    """The files of the table in a folder, and whether it is one file and not shards; none where there is no table.
+    """The files of the table in a folder, in order, and whether it is one file and not shards; none where none is.
 
-    Raises:
-        BadData: several tables.
+    Shards are all parquet or all tars, here or in the folder data/. Raises `BadData` for several tables.
     """
     if source_format == "sidecars":
         return [], False
@@ -164,14 +164,9 @@ def table_files(path: Path, source_format: SourceFormat = "auto", *, captions: b
         best = [p for p in images if p in named] or images
     if len(best) == 1 or (best and best[0].stem in ("metadata", "captions")):
         return best[:1], True
-    shards = _shards(path, best)
-    if len(best) > 1 and not shards:
+    shards = best or [p for p in sorted(path.glob("data/*")) if p.suffix.lower() in (".parquet", ".tar")]
+    if {p.suffix.lower() for p in shards} in ({".parquet"}, {".tar"}):
+        return shards, False
+    if len(best) > 1:
         raise BadData(f"{path} holds several tables ({', '.join(p.name for p in best)}); name one of them.")
-    return shards, False
-
-
-def _shards(path: Path, tables: list[Path]) -> list[Path]:
-    """The files that make up one table of this folder, or of its folder data/, in order: all parquet, or all tars."""
-    shards = tables or [p for p in sorted(path.glob("data/*")) if p.suffix.lower() in (".parquet", ".tar")]
-    kinds = {p.suffix.lower() for p in shards}
-    return shards if kinds in ({".parquet"}, {".tar"}) else []
+    return [], False

@@ -106,23 +106,16 @@ class Parts:
         # All questions about one image come together: a server keeps what it made of it.
         order = list(range(len(values))) if rows is None else sorted(range(len(values)), key=lambda i: int(rows[i]))
         answered = False
+        told = "" if wordless else self.prompts.hash(prompt)
+        how: dict[str, Any] = {"prompt_hash": told, "store": self.store, "ledger": self.ledger, **decoding}
 
         def labelled(items: Any, _: str, total: int) -> Any:
             return self.progress(items, prompt.replace("_", " "), total)
 
         for piece in _pieces(order, images, rows, answers):
             texts = ["" if wordless else self.prompts.render(prompt, **values[i]) for i, _ in piece]
-            found = ask(
-                model,
-                [(Message(text, images=shown),) for text, (_, shown) in zip(texts, piece, strict=True)],
-                kind=kind,
-                prompt_hash="" if wordless else self.prompts.hash(prompt),
-                store=self.store,
-                ledger=self.ledger,
-                progress=labelled,
-                answers_before=answered,
-                **decoding,
-            )
+            asked = [(Message(text, images=shown),) for text, (_, shown) in zip(texts, piece, strict=True)]
+            found = ask(model, asked, kind=kind, progress=labelled, answers_before=answered, **how)
             for (i, _), answer in zip(piece, found, strict=True):
                 answers[i] = answer
                 answered = answered or answer.text is not None
@@ -271,24 +264,17 @@ def _kind(part: str, value: Any) -> str:
     raise BadData(f"{part}={type(value).__name__} object; give a name, or {need}.")
 
 
-def load_chat(
-    spec: str,
-    *,
-    concurrency: int = 32,
-    batch_size: int = 8,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
-) -> ChatModel:
-    """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server."""
+def load_chat(spec: str, *, concurrency: int = 32, batch_size: int = 8, **place: Any) -> ChatModel:
+    """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server.
+
+    `place` has the options of `symbal_hf.core.options.Placing`, for a model of this process.
+    """
     kind, _, rest = spec.partition(":")
     if kind == "hf" and rest:
         from symbal_hf.models.chat.local import LocalModel
 
         model, _, revision = rest.partition("@")
-        return LocalModel(
-            model, revision=revision or None, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
-        )
+        return LocalModel(model, revision=revision or None, batch_size=batch_size, **place)
     if kind == "openai" and "#" in rest:
         from symbal_hf.models.chat.server import ServerModel
 

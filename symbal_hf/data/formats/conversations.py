@@ -130,27 +130,23 @@ def captioned(table: Table, name: str, source_format: SourceFormat, caption: str
         chat = chat_column([{caption: row.get(caption)} for row in head])
     else:
         chat = None if plain else chat_column(head)
-    if chat is not None:
-        return _as_captions(table, head, chat, caption or "caption")
-    if wanted:
+    if chat is None and wanted:
         raise BadData(
             f"{name} has no column of conversations (lists of {{'from', 'value'}} or {{'role', 'content'}}) among "
             f"{', '.join(map(str, table.columns))}; leave source_format at 'auto'."
         )
-    return table
-
-
-def _as_captions(table: Table, head: Sequence[Row], chat: str, caption: str) -> Table:
-    """The table with the column `caption` in the place of the column `chat`."""
+    if chat is None:
+        return table
+    caption = caption or "caption"
     first = next(row[chat] for row in head if row.get(chat))
     llava = isinstance(first, Sequence) and isinstance(first[0], Mapping) and "from" in first[0]
-    name = "LLaVA/ShareGPT4V conversations" if llava else "chat messages"
+    kind = "LLaVA/ShareGPT4V conversations" if llava else "chat messages"
     if table.values is None:
-        return replace(table_of(_samples(table, chat, caption), name=name), chat=chat)
+        return replace(table_of(_samples(table, chat, caption), name=kind), chat=chat)
     in_turns = not any(n in table.columns for n in IMAGES) and any(
         image is not None for row in head for image in images_in(row.get(chat))
     )
-    return _read_in_place(table, chat, caption, in_turns=in_turns, name=name)
+    return _read_in_place(table, chat, caption, in_turns=in_turns, name=kind)
 
 
 def _rows(rows: Iterable[Row], chat: str, caption: str, shows: Shows) -> Iterator[dict[str, Any]]:

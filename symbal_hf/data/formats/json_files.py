@@ -28,8 +28,17 @@ class JsonLines(TextFile):
 
     def read(self, path: Path) -> Iterator[Row]:
         for number, line in enumerate(lines(path), 1):
-            if line.strip():
-                yield _object(line, f"{path}, line {number}")
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                why = f"no valid JSON ({error.msg})"
+                raise BadData(f"{path}, line {number}: {why}; is the file cut off?") from error
+            if not isinstance(row, dict):
+                kind = type(row).__name__
+                raise BadData(f"{path}, line {number}: a {kind}; the file must hold one JSON object a line.")
+            yield row
 
     def edited(self, source: Path, edits: Edits) -> Iterator[str]:
         _check_first(self.read(source), edits)
@@ -107,7 +116,11 @@ def _edited_row(text: str, number: int, edits: Edits) -> str | None:
             return None
         if changed != caption:
             text = _like(text, {**row, edits.column: changed})
-    return _extended(text, edits.flag_of(number)) if edits.flags else text
+    if not edits.flags:
+        return text
+    body = text[: text.rindex("}")].rstrip()
+    new = [f"{json.dumps(k)}: {literal(v, ascii_only=text.isascii())}" for k, v in edits.flag_of(number).items()]
+    return body + ("" if body.endswith("{") else ", ") + ", ".join(new) + text[len(body) :]
 
 
 def _like(text: str, row: Row) -> str:
@@ -120,14 +133,6 @@ def _like(text: str, row: Row) -> str:
     return new.replace("\n", "\n" + outer[1]) + text[len(body) :]
 
 
-def _extended(text: str, members: Mapping[str, Any]) -> str:
-    """The JSON object `text` with these members at its end."""
-    close = text.rindex("}")
-    body = text[:close].rstrip()
-    new = ", ".join(f"{json.dumps(k)}: {literal(v, ascii_only=text.isascii())}" for k, v in members.items())
-    return body + ("" if body.endswith("{") else ", ") + new + text[len(body) :]
-
-
 def _written_row(row: Row, output_format: str) -> str:
     try:
         return literal(dict(row))
@@ -135,16 +140,6 @@ def _written_row(row: Row, output_format: str) -> str:
         for name, value in row.items():
             written(value, name, output_format)  # says which column it is
         raise
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadData(f"{where}: no valid JSON ({error.msg}); is the file cut off?") from error
-    if not isinstance(row, dict):
-        raise BadData(f"{where}: a {type(row).__name__}; the file must hold one JSON object a line.")
-    return row
 
 
 def item_texts(path: Path) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Placing, take, values_of
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of
@@ -38,8 +39,8 @@ class LocalModel:
 
     Args:
         model: a folder, or a model of the Hub; `revision` is a branch, tag or commit there.
-        device: and `dtype`, as in `symbal_hf.core.options.Placing`; `device_map` as transformers takes it.
         batch_size: conversations tried at once; halved for good whenever they do not fit in memory.
+        place: options of `symbal_hf.core.options.Placing`; `device_map` as transformers takes it.
         max_pixels: of one image, beyond which it is scaled down. None leaves it to the model, except for Qwen2.5-VL and
             its like, which then see 256 to 1280 tokens of an image.
 
@@ -53,22 +54,20 @@ class LocalModel:
         model: str,
         *,
         revision: str | None = None,
-        device: str = "auto",
-        dtype: str = "auto",
-        device_map: str | None = None,
         batch_size: int = 8,
         max_pixels: int | None = None,
+        **place: Any,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} leaves nothing to do at once; give at least 1.")
         if max_pixels is not None and max_pixels < 1:
             raise ValueError(f"max_pixels={max_pixels} leaves nothing of an image; give at least 1, or None.")
-        check_place(device, dtype, device_map)
+        (self._placing,) = take(place, Placing, by="LocalModel")
+        check_place(**values_of(self._placing))
         if model in FROZEN_ELSEWHERE:
             raise elsewhere(f"hf:{model}")
         self.name, self.max_pixels = f"hf:{model}", max_pixels
         self._model, self._asked_revision, self._size = model, revision, batch_size
-        self._device, self._dtype, self._device_map = device, dtype, device_map
         self._pictures: dict[bytes, Image.Image] = {}
 
     def __repr__(self) -> str:
@@ -92,12 +91,11 @@ class LocalModel:
     @property
     def settings(self) -> str:
         """Changes with what answers depend on besides name and revision: the kind of numbers and the size of images."""
-        return f"{choose_place(self._device, self._dtype).dtype}|max_pixels={self.max_pixels}"
+        return f"{choose_place(self._placing.device, self._placing.dtype).dtype}|max_pixels={self.max_pixels}"
 
     @cached_property
     def _loaded(self) -> Loaded:
-        place = choose_place(self._device, self._dtype, self._device_map)
-        return load(self._source, place, max_pixels=self.max_pixels)
+        return load(self._source, choose_place(**values_of(self._placing)), max_pixels=self.max_pixels)
 
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0

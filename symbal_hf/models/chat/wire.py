@@ -25,17 +25,9 @@ REMEDIES = {
     413: "the images are too large for it",
 }
 # Of a server's own words only these are repeated: anything else may quote the question.
-CODES = frozenset(
-    (
-        "content_filter",
-        "content_policy_violation",
-        "context_length_exceeded",
-        "insufficient_quota",
-        "invalid_api_key",
-        "invalid_image",
-        "model_not_found",
-        "rate_limit_exceeded",
-    )
+CODES = re.compile(
+    "content_filter|content_policy_violation|context_length_exceeded|insufficient_quota|invalid_api_key|invalid_image"
+    "|model_not_found|rate_limit_exceeded"
 )
 FIELDS = re.compile(r"\b(?:top_logprobs|logprobs|top_n_tokens|max_tokens)\b")
 
@@ -168,7 +160,7 @@ def refusal(status: int, body: object) -> Problem:
     """What an error response means; its own words are looked at but not repeated."""
     fields = body.get("error", body) if isinstance(body, Mapping) else {}
     fields = fields if isinstance(fields, Mapping) else {}
-    code = next((fields[k] for k in ("code", "type") if isinstance(fields.get(k), str) and fields[k] in CODES), "")
+    code = next((fields[k] for k in ("code", "type") if CODES.fullmatch(str(fields.get(k)))), "")
     reason = f"the server answered {status} ({code or responses.get(status, 'no known status')})"
     if status in REMEDIES:
         reason += f"; {REMEDIES[status]}"
