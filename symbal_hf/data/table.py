@@ -129,15 +129,15 @@ class AuditData:
         if not bad:
             return self
         keep = [i for i in range(len(self)) if i not in bad]
+        columns: dict[str, Any] = {}
+        for name in ("ids", "captions", "references", "objects", "numbers"):
+            column = getattr(self, name)
+            columns[name] = None if column is None else tuple(column[i] for i in keep)
         return replace(
             self,
-            ids=tuple(self.ids[i] for i in keep),
-            captions=tuple(self.captions[i] for i in keep),
-            references=None if self.references is None else tuple(self.references[i] for i in keep),
-            objects=None if self.objects is None else tuple(self.objects[i] for i in keep),
+            **columns,
             images=None if self.images is None else self.images.select(keep),
             skipped=(*self.skipped, *(Skipped(self.ids[i], bad[i]) for i in sorted(bad))),
-            numbers=None if self.numbers is None else [self.numbers[i] for i in keep],
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib import resources
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import upright
@@ -14,16 +15,8 @@ from symbal_hf.models.parts import Parts
 
 ASKED: PromptName = "describe_image"
 # How answers begin that are no caption; such a one would count as a false statement about the image.
-REFUSAL = re.compile(
-    r"(?:i['’]?m|i am) (?:(?:very|really|so) )?(?:sorry|afraid|unable|not able)\b"
-    r"|(?:sorry|unfortunately),? (?:but )?(?:i\b|there is no image|no image)"
-    r"|i (?:cannot|can['’]t|can not|could not|couldn['’]t) (?:actually )?(?:access|analy[sz]e|answer|assist|caption|"
-    r"comply|describe|discuss|fulfil|generate|help|identify|open|process|provide|see|view)"
-    r"|as an? (?:ai|language model|artificial)\b"
-    r"|(?:there is |there['’]s )?no image (?:was |is |has been )?(?:attached|given|provided|uploaded)"
-    r"|please (?:attach|provide|share|upload)\b",
-    re.IGNORECASE,
-)
+_BEGINNINGS = resources.files("symbal_hf.models").joinpath("refusals.txt").read_text("utf-8").splitlines()
+REFUSAL = re.compile("|".join(_BEGINNINGS), re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -75,7 +75,7 @@ class Composition:
         names = {f.name for f in fields(self)}
         if strange := sorted(parts.keys() - names):
             raise BadData(f"no part {strange[0]!r}; the parts are {', '.join(sorted(names))}.")
-        return Composition(**{**asdict(self), **{name: spec for name, spec in parts.items() if spec is not None}})
+        return replace(self, **{name: spec for name, spec in parts.items() if spec is not None})
 
     def settled(self, *, objects: bool, references: bool, images: bool) -> Composition:
         """The composition with the scorers that the data allow in the place of "auto".

@@ -19,7 +19,6 @@ from symbal_hf.models.chat.asking import Asking, Ledger, ask
 from symbal_hf.models.chat.prompting import PROMPTS, PromptName, Prompts
 from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
 from symbal_hf.models.composition import CHATS, Composition, split_part
-from symbal_hf.models.encoders.base import JointEncoder
 from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM
 from symbal_hf.models.encoders.load import load_encoder
@@ -144,7 +143,7 @@ class Parts:
             "strategy": self.strategy,
         }  # fmt: skip
 
-    def joint(self, part: str) -> JointEncoder:
+    def joint(self, part: str) -> Any:
         """The encoder of images and texts that scorer `part` compares them by."""
         kind, spec = split_part(getattr(self.composition, part))
         return self._encoder((spec if kind == "embedding" else None) or self.composition.image_encoder, "joint")
@@ -155,7 +154,7 @@ class Parts:
             spread = self.device_map if spec.startswith("transformers:") else None
             place: dict[str, Any] = {"device": self.device, "dtype": self.dtype, "device_map": spread}
             place = {} if spec.startswith("lite") else place
-            self._encoders[spec, what] = self.objects.get(spec) or load_encoder(spec, what, **place)
+            self._encoders[spec, what] = self.objects.get(spec) or load_encoder(what, spec, **place)
         return self._encoders[spec, what]
 
     def provenance(self) -> dict[str, Any]:

@@ -71,17 +71,10 @@ def streamed(read: Callable[[], Iterator[Row]], columns: list[str] | None = None
 
 @dataclass(frozen=True)
 class Edit:
-    """What becomes of one row.
+    """What becomes of one row."""
 
-    Attributes:
-        texts: the new texts of its caption, one for each of the old; None where they stay as they are.
-    """
-
-    keep: bool = True  # it stays
-    texts: tuple[str, ...] | None = None
-
-
-AS_IT_IS = Edit()
+    keep: bool = True
+    texts: tuple[str, ...] | None = None  # of its caption, one for each of the old; None where these stay
 
 
 class Edits(Protocol):

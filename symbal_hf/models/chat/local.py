@@ -233,7 +233,7 @@ def _digits(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answ
     chances = out.logits[0].float().softmax(-1)
     if not chances.isfinite().all():
         raise Refused(f"the model gives undefined values in {loaded.model.dtype}; use dtype='float32' or 'bfloat16'.")
-    ones, zeros = (chances[:, loaded.spellings(digit)].sum(-1).tolist() for digit in "10")
+    ones, zeros = (chances[:, loaded.digits[digit]].sum(-1).tolist() for digit in "10")
     answers = []
     for one, zero, token in zip(ones, zeros, chances.argmax(-1).tolist(), strict=True):
         if one + zero < LEAST:

@@ -90,19 +90,16 @@ class Loaded:
         return re.compile("|".join(map(re.escape, self.special)) or "(?!)")
 
     @cached_property
-    def _digits(self) -> dict[str, list[int]]:
+    def digits(self) -> dict[str, list[int]]:
+        """All tokens that are "1" or "0" alone, with or without space around it; raises `Refused` where none is."""
         likely = [(token, i) for token, i in self.tokenizer.get_vocab().items() if "1" in token or "0" in token]
         out: dict[str, list[int]] = {"1": [], "0": []}
         for i in sorted(i for _, i in likely):
             if (text := self.tokenizer.decode([i]).strip()) in out:
                 out[text].append(i)
+        if lacking := [digit for digit, tokens in out.items() if not tokens]:
+            raise Refused(f"{self.name} has no token for {lacking[0]!r} and so cannot be asked for it.")
         return out
-
-    def spellings(self, digit: str) -> list[int]:
-        """All tokens that are `digit` alone, with or without space around it; raises `Refused` where none is."""
-        if not self._digits[digit]:
-            raise Refused(f"{self.name} has no token for {digit!r} and so cannot be asked for it.")
-        return self._digits[digit]
 
     def turn(self, message: Message, pictures: Mapping[bytes, Image.Image]) -> dict[str, Any]:
         """A message as templates want it, its images first; raises `Refused` for images that are not read."""

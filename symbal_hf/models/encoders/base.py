@@ -1,4 +1,9 @@
-"""What encoders of any library share: what they can do, which weights they have, where they run, how much fits."""
+"""What encoders of any library share: what they can do, which weights they have, where they run.
+
+Each has a `name`, its spec with the commit that was found, which can be loaded again; a `fingerprint` that changes with
+whatever its vectors depend on (weights, text, numbers), the key under which they are stored; a `space`: vectors of two
+encoders can be compared where this is the same; and `dim`, the length of a vector.
+"""
 
 from __future__ import annotations
 
@@ -52,38 +57,6 @@ class SeesImages(Protocol):
 
     def encode_pixels(self, batch: Sequence[Any]) -> NDArray[np.float32]:
         """(B, D) float32 unit vectors of what `pixels` gave for B images."""
-
-
-class Encoder(Protocol):
-    """What every encoder says of itself."""
-
-    @property
-    def name(self) -> str:
-        """The spec, with the commit that was found; it can be loaded again."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with whatever the vectors depend on (weights, text, numbers): the key under which they are stored."""
-
-    @property
-    def space(self) -> str:
-        """Vectors of two encoders can be compared where this is the same."""
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-
-
-class TextEncoder(Encoder, ReadsTexts, Protocol):
-    """Unit vectors of texts."""
-
-
-class ImageEncoder(Encoder, SeesImages, Protocol):
-    """Unit vectors of images."""
-
-
-class JointEncoder(TextEncoder, ImageEncoder, Protocol):
-    """Texts and images in one space, by one object."""
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ def instructed(task: str) -> str:
 class _Model(Checkpoint):
     """A checkpoint whose configuration is read at once."""
 
-    def __init__(self, source: Source, config: Any, place: Place, **options: Any) -> None:
+    def __init__(self, source: Source, config: Any, dim: int, place: Place, **options: Any) -> None:
         super().__init__(source, place, **options)
-        self.config = config
+        self.config, self.dim = config, dim
 
     @cached_property
     def model(self) -> Any:
@@ -64,23 +64,15 @@ class _Images(_Model, OfImages):
     def pixels(self, image: Image.Image) -> dict[str, torch.Tensor]:
         return dict(self.image_processor(images=image, return_tensors="pt"))
 
-    def image_features(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> Any:
+    def _joined(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         import torch
 
         joined = {key: torch.cat([one[key] for one in batch]).to(self.model.device) for key in batch[0]}
-        return self._seen({k: v.to(self.model.dtype) if v.is_floating_point() else v for k, v in joined.items()})
-
-    def _seen(self, inputs: Mapping[str, torch.Tensor]) -> Any:
-        raise NotImplementedError
+        return {k: v.to(self.model.dtype) if v.is_floating_point() else v for k, v in joined.items()}
 
 
 class TwoTowers(_Images, OfTexts):
     """Texts and images in one space: CLIP, SigLIP and every model with `get_text_features` and `get_image_features`."""
-
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        siglip = self.config.model_type in SIGLIP
-        return int(self.config.vision_config.hidden_size if siglip else self.config.projection_dim)
 
     def text_features(self, texts: Sequence[str]) -> Any:
         return self.model.get_text_features(**self._tokens(texts).to(self.model.device))
@@ -97,27 +89,19 @@ class TwoTowers(_Images, OfTexts):
         tokens = self.tokenizer(lower, padding="max_length", truncation=True, max_length=most, return_tensors="pt")
         return BatchEncoding({"input_ids": tokens["input_ids"]})
 
-    def _seen(self, inputs: Mapping[str, torch.Tensor]) -> Any:
-        return self.model.get_image_features(**inputs)
+    def image_features(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> Any:
+        return self.model.get_image_features(**self._joined(batch))
 
 
 class ClassToken(_Images):
     """Images alone, by the class token: DINOv2."""
 
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return int(self.config.hidden_size)
-
-    def _seen(self, inputs: Mapping[str, torch.Tensor]) -> Any:
-        return self.model(**inputs)
+    def image_features(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> Any:
+        return self.model(**self._joined(batch))
 
 
 class LastToken(_Model, OfTexts):
     """Texts alone, by the state at their final token: Qwen3-Embedding."""
-
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return int(self.config.hidden_size)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -162,15 +146,16 @@ def load_transformers(
         raise ValueError(f"{source.name} names no architecture that transformers knows.") from error
     kind = config.model_type
     if kind in LAST_TOKEN:
-        return LastToken(source, config, place, batch_size=batch_size, instruction=instruction)
+        return LastToken(source, config, config.hidden_size, place, batch_size=batch_size, instruction=instruction)
     if instruction:
         raise ValueError(f"{source.name} reads no instruction; only Qwen3-Embedding does, so leave it out.")
     if kind in IMAGE_ALONE:
-        return ClassToken(source, config, place, batch_size=batch_size)
+        return ClassToken(source, config, config.hidden_size, place, batch_size=batch_size)
     known = MODEL_MAPPING.get(type(config), None)
     towers = hasattr(known, "get_text_features") and hasattr(known, "get_image_features")
     if kind in SIGLIP or (towers and hasattr(config, "projection_dim")):
-        return TwoTowers(source, config, place, batch_size=batch_size)
+        dim = config.vision_config.hidden_size if kind in SIGLIP else config.projection_dim
+        return TwoTowers(source, config, dim, place, batch_size=batch_size)
     raise ValueError(
         f"{source.name} is a model of type {kind!r}, which gives no vectors of texts or images that are known to be "
         "comparable; use CLIP, SigLIP, DINOv2 or Qwen3-Embedding, or 'st:MODEL' for a sentence-transformers model."

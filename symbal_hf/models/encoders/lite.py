@@ -63,12 +63,11 @@ class MiniLM(Lazy):
         except Exception as error:  # the Hub client raises a dozen kinds of network and cache errors
             raise _missing(f"text encoder {TEXT_MODEL}", error) from error
 
-    def encode(self, texts: Sequence[str], *, batch_size: int = 128) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 384), np.float32)
-        return self.model.encode(
-            list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
-        ).astype(np.float32)
+        options: dict[str, Any] = {"batch_size": 128, "normalize_embeddings": True, "show_progress_bar": False}
+        return self.model.encode(list(texts), **options).astype(np.float32)
 
 
 class LiteAdapter:

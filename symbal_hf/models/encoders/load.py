@@ -8,12 +8,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from symbal_hf.models.encoders.base import (
-    ImageEncoder,
-    JointEncoder,
     Place,
     ReadsTexts,
     SeesImages,
-    TextEncoder,
     check_place,
     choose_place,
     find,
@@ -85,37 +82,9 @@ def _load_sentence(model: str, place: Place, *, batch_size: int | None, instruct
     return SentenceEncoder(source, place, batch_size=batch_size, instruction=instruction)
 
 
-def load_text_encoder(spec: str, **options: Any) -> TextEncoder:
-    """The text encoder that `spec` names; its weights enter memory when the first text comes.
-
-    Args:
-        spec: "lite"; "open_clip:NAME/TAG[@REVISION]", "open_clip:hf-hub:MODEL[@REVISION]",
-            "open_clip:local-dir:FOLDER"; "transformers:MODEL[@REVISION]" (CLIP, SigLIP, Qwen3-Embedding);
-            "st:MODEL[@REVISION]" (sentence-transformers). For the last two MODEL is one of the Hub or a folder.
-        options: `device`, `dtype` and `device_map` as in `symbal_hf.core.options.Placing` (device_map for
-            "transformers:" only); `batch_size`: inputs tried at once, halved, and kept so, where they do not fit in
-            memory; `instruction`: the task that Qwen3-Embedding is told before each text, and no other model.
-
-    Raises:
-        MissingModel: the model's files are neither on this machine nor reachable.
-        ValueError: a spec that names no text encoder, or an option that it does not have.
-    """
-    return load_encoder(spec, "text", **options)
-
-
-def load_image_encoder(spec: str, **options: Any) -> ImageEncoder:
-    """The image encoder that `spec` names, as for `load_text_encoder`; "transformers:" also takes DINOv2."""
-    return load_encoder(spec, "image", **options)
-
-
-def load_joint_encoder(spec: str, **options: Any) -> JointEncoder:
-    """One object for texts and images in one space, as for `load_text_encoder`: CLIP, SigLIP and their kin."""
-    return load_encoder(spec, "joint", **options)
-
-
 def load_encoder(
-    spec: str,
     what: Literal["text", "image", "joint"],
+    spec: str,
     *,
     device: str = "auto",
     dtype: str = "auto",
@@ -123,7 +92,24 @@ def load_encoder(
     instruction: str | None = None,
     device_map: str | None = None,
 ) -> Any:
-    """The encoder of this kind that `spec` names; the three above say more."""
+    """The encoder of texts, of images or of both in one space that `spec` names.
+
+    Its weights enter memory when the first text or image comes.
+
+    Args:
+        what: "joint" is one object, and one copy of the weights, for texts and images: CLIP, SigLIP and their kin.
+        spec: "lite"; "open_clip:NAME/TAG[@REVISION]", "open_clip:hf-hub:MODEL[@REVISION]",
+            "open_clip:local-dir:FOLDER"; "transformers:MODEL[@REVISION]" (CLIP, SigLIP; of texts Qwen3-Embedding; of
+            images DINOv2); of texts "st:MODEL[@REVISION]" (sentence-transformers). For the last two MODEL is one of
+            the Hub or a folder.
+        device: and `dtype` and `device_map`, as in `symbal_hf.core.options.Placing`; a map for "transformers:" only.
+        batch_size: inputs tried at once; halved, and kept so, where they do not fit in memory.
+        instruction: the task that Qwen3-Embedding is told before each text; no other model reads one.
+
+    Raises:
+        MissingModel: the model's files are neither on this machine nor reachable.
+        ValueError: a spec that names no such encoder, or an option that it does not have.
+    """
     check_place(device, dtype, device_map)
     kind, _, model = spec.partition(":")
     lite = ("lite", f"lite:{TEXT_MODEL if what == 'text' else IMAGE_MODEL}")

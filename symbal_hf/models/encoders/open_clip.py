@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KIND = "open_clip"
 WEIGHTS, CONFIG = "open_clip_model.safetensors", "open_clip_config.json"
 FOLDER, HUB = "local-dir:", "hf-hub:"
-PRECISION = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+PRECISION = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16"}
 
 
 class OpenClip(Checkpoint, OfTexts, OfImages):
@@ -29,9 +29,9 @@ class OpenClip(Checkpoint, OfTexts, OfImages):
         self,
         source: Source,
         architecture: str,
-        *,
         dim: int,
         place: Place,
+        *,
         tokenizer: str,
         weights: Path | None = None,
         preprocessing: Mapping[str, Any] | None = None,
@@ -53,12 +53,11 @@ class OpenClip(Checkpoint, OfTexts, OfImages):
     def model(self) -> Any:
         import open_clip
 
-        dtype = str(self.place.dtype).removeprefix("torch.")
         with loading(self.source):
             return open_clip.create_model(
                 self.architecture,
                 pretrained=str(self.weights) if self.weights else None,
-                precision=PRECISION[dtype],
+                precision=PRECISION[str(self.place.dtype)],
                 device=self.place.device,
                 force_preprocess_cfg=self.preprocessing,
                 require_pretrained=True,
@@ -112,14 +111,9 @@ def load_open_clip(model: str, place: Place, *, batch_size: int | None = None) -
     settings = told.get("model_cfg", told)
     # A repository may name another one for its tokenizer, which only open_clip's own prefix looks up.
     elsewhere = prefix == HUB and settings["text_cfg"].get("hf_tokenizer_name")
-    return OpenClip(
-        source,
-        f"{FOLDER}{folder}",
-        dim=settings["embed_dim"],
-        place=place,
-        batch_size=batch_size,
-        tokenizer=f"{HUB}{source.model}" if elsewhere else f"{FOLDER}{folder}",
-    )
+    tokenizer = f"{HUB}{source.model}" if elsewhere else f"{FOLDER}{folder}"
+    dim = settings["embed_dim"]
+    return OpenClip(source, f"{FOLDER}{folder}", dim, place, tokenizer=tokenizer, batch_size=batch_size)
 
 
 def _tagged(model: str, place: Place, batch_size: int | None) -> OpenClip:
@@ -152,13 +146,5 @@ def _tagged(model: str, place: Place, batch_size: int | None) -> OpenClip:
     file = str(Path(file).with_suffix(".safetensors")) if file else WEIGHTS
     source = find(KIND, repository + (f"@{revision}" if revision else ""), file, name=spec)
     rules = {k: told[k] for k in ("size", "mean", "std", "interpolation", "resize_mode", "fill_color") if k in told}
-    return OpenClip(
-        source,
-        name,
-        dim=settings["embed_dim"],
-        place=place,
-        tokenizer=name,
-        weights=source.file,
-        preprocessing=rules,
-        batch_size=batch_size,
-    )
+    tagged: dict[str, Any] = {"weights": source.file, "preprocessing": rules}
+    return OpenClip(source, name, settings["embed_dim"], place, tokenizer=name, batch_size=batch_size, **tagged)
