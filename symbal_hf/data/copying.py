@@ -12,10 +12,9 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import SourceFormat
 from symbal_hf.data.columns import Unusable
 from symbal_hf.data.formats import COPIED, WRITERS, format_of
-from symbal_hf.data.formats.arrow import as_dataset, dataset_batches, parquet_batches, write_parquet
+from symbal_hf.data.formats.arrow import as_dataset, dataset_batches, hub_dataset, parquet_batches, write_parquet
 from symbal_hf.data.formats.conversations import edited_value
 from symbal_hf.data.formats.folders import sidecars
-from symbal_hf.data.formats.hub import hub_dataset
 from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edits, Row, Table, check_columns, table_of
 from symbal_hf.data.formats.tars import TAR, tar_batches
 from symbal_hf.data.opening import is_dataset, table_files

@@ -12,11 +12,10 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import SourceFormat
 from symbal_hf.data.columns import CAPTIONS, IMAGES, PICTURES, TABLES, URLS, find_column
 from symbal_hf.data.formats import format_of
-from symbal_hf.data.formats.arrow import dataset_table
+from symbal_hf.data.formats.arrow import dataset_table, hub_dataset
 from symbal_hf.data.formats.coco import COCO
 from symbal_hf.data.formats.conversations import captioned, chat_column
 from symbal_hf.data.formats.folders import sidecars
-from symbal_hf.data.formats.hub import hub_dataset
 from symbal_hf.data.formats.json_files import JSON_LIST
 from symbal_hf.data.formats.protocol import Table, table_of
 from symbal_hf.data.formats.text_tables import URL_LINES

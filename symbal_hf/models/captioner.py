@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib import resources
 
 from symbal_hf.core.errors import BadData
@@ -11,6 +10,7 @@ from symbal_hf.data.pixels import upright
 from symbal_hf.data.table import Images
 from symbal_hf.models.chat.prompting import PromptName
 from symbal_hf.models.chat.protocol import Answer
+from symbal_hf.models.composition import Model
 from symbal_hf.models.parts import Parts
 
 ASKED: PromptName = "describe_image"
@@ -19,22 +19,12 @@ _BEGINNINGS = resources.files("symbal_hf.models").joinpath("refusals.txt").read_
 REFUSAL = re.compile("|".join(_BEGINNINGS), re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class PublishedCaptioner:
-    """What a captioner of the Hub needs."""
-
-    name: str
-    gpu_gb: float  # memory with room to work, in bfloat16
-    disk_gb: float  # size of the download
-    licence: str  # and "gated" where one has to ask
-    image_tokens: int  # of a 640 x 480 photo, as its processor cuts it up
-
-
+# Captioners of the Hub by the names that they may be given by.
 CAPTIONERS = {
-    "llava-1.5-7b": PublishedCaptioner("llava-hf/llava-1.5-7b-hf", 16, 14.1, "Llama 2", 576),
-    "llava-1.5-13b": PublishedCaptioner("llava-hf/llava-1.5-13b-hf", 29, 26, "Llama 2", 576),
-    "llava-onevision-7b": PublishedCaptioner("llava-hf/llava-onevision-qwen2-7b-ov-hf", 22, 15, "Apache-2.0", 2929),
-    "aya-vision-8b": PublishedCaptioner("CohereLabs/aya-vision-8b", 20, 17.3, "CC-BY-NC-4.0, gated", 2212),
+    "llava-1.5-7b": Model("llava-hf/llava-1.5-7b-hf", 16, 14.1, "Llama 2", image_tokens=576),
+    "llava-1.5-13b": Model("llava-hf/llava-1.5-13b-hf", 29, 26, "Llama 2", image_tokens=576),
+    "llava-onevision-7b": Model("llava-hf/llava-onevision-qwen2-7b-ov-hf", 22, 15, "Apache-2.0", image_tokens=2929),
+    "aya-vision-8b": Model("CohereLabs/aya-vision-8b", 20, 17.3, "CC-BY-NC-4.0, gated", image_tokens=2212),
 }
 
 

@@ -127,7 +127,7 @@ def split_part(spec: str) -> tuple[str, str | None]:
 
 @dataclass(frozen=True)
 class Model:
-    """What one model of a preset needs."""
+    """What a model of a preset, or a captioner, needs."""
 
     name: str  # Hub id, or architecture/weights of open_clip
     gpu_gb: float  # memory with room to work, in bfloat16
@@ -136,6 +136,7 @@ class Model:
     parameters_b: float | None = None  # billions of parameters of a chat model
     serve: str | None = None  # the line that serves it, in vLLM's own environment
     note: str = ""  # what else to know
+    image_tokens: int = 400  # of a 640 x 480 photo, as its processor cuts it up
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
 from symbal_hf.models.composition import CHATS, Composition, split_part
 from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM
-from symbal_hf.models.encoders.load import load_encoder
+from symbal_hf.models.encoders.load import Kind, load_encoder
 
 
 class Encoded(Protocol):
@@ -148,7 +148,7 @@ class Parts:
         kind, spec = split_part(getattr(self.composition, part))
         return self._encoder((spec if kind == "embedding" else None) or self.composition.image_encoder, "joint")
 
-    def _encoder(self, spec: str, what: Literal["text", "image", "joint"]) -> Any:
+    def _encoder(self, spec: str, what: Kind) -> Any:
         if (spec, what) not in self._encoders:
             # The lite ones stay on the CPU, and only transformers' own can be spread.
             spread = self.device_map if spec.startswith("transformers:") else None

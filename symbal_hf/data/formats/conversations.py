@@ -78,13 +78,11 @@ def answer(value: Any) -> str | Unusable:
 
     Later answers belong to later questions, which are no facts, and mean nothing without them ("Yes.", "Two.").
     """
-    said = turns(value)
-    if not said:
+    if texts := caption_texts(value, chat=True):
+        return caption_of([text for _, text in texts], chat=True)
+    speakers = ", ".join(dict.fromkeys(speaker for speaker, *_ in turns(value)))
+    if not speakers:
         return Unusable("it has no conversation")
-    for speaker, content, _ in said:
-        if speaker in ANSWERS and (caption := caption_of([text for _, text in _texts(content)], chat=True)):
-            return caption
-    speakers = ", ".join(dict.fromkeys(speaker for speaker, *_ in said))
     return Unusable(f"its conversation has turns of {speakers}, and no answer of {', '.join(sorted(ANSWERS))}")
 
 
@@ -178,26 +176,21 @@ def _samples(rows: Iterable[Row], chat: str, caption: str) -> list[dict[str, Any
 
     A conversation becomes its caption as it is read: what was asked is not kept.
     """
-    bare, some = [], False
 
     def shows(row: Row) -> tuple[str | None, list[Any] | None]:
         column = next((name for name in IMAGES if name in row), None)
         images = _several(row[column]) if column is not None else images_in(row.get(chat))
         return column or "image", images or _counted(row.get(chat))
 
-    out: list[dict[str, Any]] = []
-    for index, row in enumerate(_rows(rows, chat, caption, shows)):
-        image = next((image for name in IMAGES for image in _several(row.get(name))), None)
-        if image is None:
-            bare.append(index)
-        some = some or image is not None
+    out = list(_rows(rows, chat, caption, shows))
+    images = [next((image for name in IMAGES for image in _several(row.get(name))), None) for row in out]
+    some = any(image is not None for image in images)  # where no row has an image, this is an audit without images
+    for row, image in zip(out, images, strict=True):
         # An id that is the image's name, as for COCO's images, pairs the row with other tables of images.
         if "id" in row and "image_id" not in row and isinstance(image, str):
             row["image_id"] = stem if (stem := PurePath(image).stem) == str(row["id"]).partition("#")[0] else None
-        out.append(row)
-    for index in bare if some else ():  # where no row has an image, this is an audit without images
-        if isinstance(out[index][caption], str):
-            out[index][caption] = NO_IMAGE
+        if some and image is None and isinstance(row[caption], str):
+            row[caption] = NO_IMAGE
     return out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.models.chat.weights import Loaded, elsewhere
-from symbal_hf.models.chat.wordless import WORDLESS, Captioner, decoders
+from symbal_hf.models.chat.wordless import WORDLESS, Captioner
 from symbal_hf.models.encoders.base import Place, Source, loading, network
 
 NO_HALF = "gemma3"  # float16 makes it write nothing or padding
@@ -43,8 +43,15 @@ def load(source: Source, place: Place, *, max_pixels: int | None = None) -> Load
         # No captioner reads the pool that older checkpoints lack.
         architecture = hf.AutoModelForImageTextToText if sees else hf.AutoModelForCausalLM
         model = network(architecture, source, place, spare=lambda tensor: wordless and ".pooler." in tensor)
-    for decoder in decoders(model):
-        _greedy(decoder, tokenizer)
+    for writer in filter(None, (model, getattr(model, "text_decoder", None))):  # BLIP's decoder has its own settings
+        generation = writer.generation_config
+        # Whatever draws at random, and what makes it compile or warn.
+        for field in (*SAMPLING, "max_length", "cache_implementation"):
+            setattr(generation, field, None)
+        generation.do_sample, generation.num_beams = False, 1
+        generation.pad_token_id = tokenizer.pad_token_id
+        if generation.eos_token_id is None:
+            generation.eos_token_id = tokenizer.eos_token_id
     if wordless:
         return Captioner(name, model, processor, tokenizer, sees=True, has_budget=False)
     has_budget = sees and _mend(processor, config, max_pixels)
@@ -70,17 +77,6 @@ def _readers(name: str, where: dict[str, Any], *, sees: bool, wordless: bool) ->
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return processor, tokenizer
-
-
-def _greedy(model: Any, tokenizer: Any) -> None:
-    """Takes out of a model's own generation settings whatever draws at random, and what makes it compile or warn."""
-    generation = model.generation_config
-    for field in (*SAMPLING, "max_length", "cache_implementation"):
-        setattr(generation, field, None)
-    generation.do_sample, generation.num_beams = False, 1
-    generation.pad_token_id = tokenizer.pad_token_id
-    if generation.eos_token_id is None:
-        generation.eos_token_id = tokenizer.eos_token_id
 
 
 def _mend(processor: Any, config: Any, max_pixels: int | None) -> bool:

@@ -17,7 +17,7 @@ from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of
 from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Loaded, Refused, digest, elsewhere
 from symbal_hf.models.chat.wordless import is_wordless
-from symbal_hf.models.encoders.base import Source, check_place, choose_place, find
+from symbal_hf.models.encoders.base import Source, check_place, choose_place, find, on_device
 from symbal_hf.models.encoders.checkpoint import out_of_memory
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class LocalModel:
             lengths = loaded.lengths(inputs)
             fits = [i for i, n in zip(indices, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
             if fits == indices:
-                answers = work(loaded, self._moved(loaded, inputs), batch)
+                answers = work(loaded, on_device(inputs, loaded.model), batch)
         except Exception as error:  # whatever a library thinks up, the other conversations go on
             log.debug("a batch of %d failed", len(indices), exc_info=True)
             if len(indices) == 1:
@@ -208,12 +208,6 @@ class LocalModel:
             return picture
         scale = (most / (picture.width * picture.height)) ** 0.5
         return picture.resize((max(1, int(picture.width * scale)), max(1, int(picture.height * scale))))
-
-    @staticmethod
-    def _moved(loaded: Loaded, inputs: Any) -> Any:
-        """The inputs on the model's device, pixels in its numbers."""
-        moved = {name: value.to(loaded.model.device) for name, value in inputs.items() if hasattr(value, "to")}
-        return {n: v.to(loaded.model.dtype) if v.is_floating_point() else v for n, v in moved.items()}
 
 
 def _like_together(conversations: Sequence[Messages]) -> list[int]:

@@ -33,7 +33,8 @@ class Prompts:
             raise BadData(f"no folder {self.folder} with prompts.")
         names = sorted(path.stem for path in self.folder.glob("*.jinja"))
         if unknown := [name for name in names if name not in PROMPTS]:
-            raise BadData(f"{self.folder} has {unknown[0]}.jinja, which no part asks; there are {', '.join(PROMPTS)}.")
+            known = ", ".join(PROMPTS)
+            raise BadData(f"{self.folder} has {unknown[0]}.jinja, which no part asks; prompts are {known}.")
         if not names:
             raise BadData(f"{self.folder} holds no prompt; name files {PROMPTS[0]}.jinja and so on.")
 

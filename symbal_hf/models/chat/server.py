@@ -237,7 +237,10 @@ class ServerModel:
         from anyio.from_thread import start_blocking_portal
 
         arrived: queue.SimpleQueue[tuple[int, Answer] | None] = queue.SimpleQueue()
-        waiting = iter(by_image(conversations))
+        # Those with the same images one after the other: a server's prefix cache then holds the image.
+        ranks: dict[tuple[bytes, ...], int] = {}
+        seen = [ranks.setdefault(images_of(conversation), len(ranks)) for conversation in conversations]
+        waiting = iter(sorted(range(len(conversations)), key=seen.__getitem__))
 
         async def worker(run: Run) -> None:
             for index in waiting:
@@ -284,14 +287,6 @@ def _strict_client(patience: float) -> Any:
             return response
 
     return StrictClient()
-
-
-def by_image(conversations: Sequence[Messages]) -> list[int]:
-    """All indices, those with the same images one after the other: a server's prefix cache then holds the image."""
-    groups: dict[tuple[bytes, ...], list[int]] = {}
-    for index, conversation in enumerate(conversations):
-        groups.setdefault(images_of(conversation), []).append(index)
-    return [index for group in groups.values() for index in group]
 
 
 class _Discreet(logging.Filter):

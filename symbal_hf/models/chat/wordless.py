@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.models.chat.weights import Loaded, Refused
@@ -53,10 +53,3 @@ class Captioner(Loaded):
     def room(self, tokens: int) -> int:
         """What fits in the decoder, whose captions are short anyway."""
         return min(tokens, self.context - 1)
-
-
-def decoders(model: Any) -> Iterator[Any]:
-    """The network and the part of it that writes by its own settings: BLIP's decoder."""
-    yield model
-    if hasattr(model, "text_decoder"):
-        yield model.text_decoder

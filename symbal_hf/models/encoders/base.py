@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -183,6 +183,13 @@ def network(architecture: Any, source: Source, place: Place, *, spare: Callable[
             "them; they belong to another kind of model."
         )
     return model.eval() if place.device_map else model.eval().to(place.device)
+
+
+def on_device(inputs: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    """The tensors among a processor's outputs on the model's device, pixels in its numbers."""
+    tensors = {name: value for name, value in inputs.items() if hasattr(value, "is_floating_point")}
+    numbers = {name: model.dtype if value.is_floating_point() else value.dtype for name, value in tensors.items()}
+    return {name: value.to(model.device, numbers[name]) for name, value in tensors.items()}
 
 
 def check_place(device: str, dtype: str, device_map: str | None = None) -> None:

@@ -28,15 +28,26 @@ class Batches:
         self, items: Sequence[T], work: Callable[[Sequence[T]], NDArray[np.float32]], dim: int
     ) -> NDArray[np.float32]:
         """(N, `dim`) float32: `work` of N items, in order; raises MemoryError where a single one does not fit."""
+        from accelerate.utils.memory import clear_device_cache
+
         out, start = np.empty((len(items), dim), np.float32), 0
         while start < len(items):
             part = items[start : start + self.size]
-            done = self._attempt(part, work)
-            if done is None:
-                self.size = len(part) // 2
+            try:
+                out[start : start + len(part)] = work(part)
+                start += len(part)
                 continue
-            out[start : start + len(part)] = done
-            start += len(part)
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+                if len(part) == 1:
+                    raise MemoryError(
+                        f"{self.name} does not fit in memory with one input at a time; use a smaller model, "
+                        "dtype='bfloat16', another device or (transformers models) device_map='auto'."
+                    ) from error
+            # Only here is the traceback, which holds on to the tensors of the failed attempt, gone.
+            clear_device_cache(garbage_collection=True)
+            self.size = len(part) // 2
         return out
 
     def run_by_length(
@@ -47,26 +58,6 @@ class Batches:
         out = np.empty((len(texts), dim), np.float32)
         out[order] = self.run([texts[i] for i in order], work, dim)
         return out
-
-    def _attempt(
-        self, part: Sequence[T], work: Callable[[Sequence[T]], NDArray[np.float32]]
-    ) -> NDArray[np.float32] | None:
-        """The work done, or None where `part` is too large."""
-        from accelerate.utils.memory import clear_device_cache
-
-        try:
-            return work(part)
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-            if len(part) == 1:
-                raise MemoryError(
-                    f"{self.name} does not fit in memory with one input at a time; use a smaller model, "
-                    "dtype='bfloat16', another device or (transformers models) device_map='auto'."
-                ) from error
-        # Only here is the traceback, which holds on to the tensors of the failed attempt, gone.
-        clear_device_cache(garbage_collection=True)
-        return None
 
 
 def out_of_memory(error: Exception) -> bool:

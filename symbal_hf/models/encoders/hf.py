@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.models.encoders.base import Place, Source, find, loading, network
+from symbal_hf.models.encoders.base import Place, Source, find, loading, network, on_device
 from symbal_hf.models.encoders.checkpoint import Checkpoint, OfImages, OfTexts
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ class _Images(_Model, OfImages):
     def _joined(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         import torch
 
-        joined = {key: torch.cat([one[key] for one in batch]).to(self.model.device) for key in batch[0]}
-        return {k: v.to(self.model.dtype) if v.is_floating_point() else v for k, v in joined.items()}
+        return on_device({key: torch.cat([one[key] for one in batch]) for key in batch[0]}, self.model)
 
 
 class TwoTowers(_Images, OfTexts):

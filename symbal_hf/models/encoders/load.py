@@ -7,18 +7,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from symbal_hf.models.encoders.base import (
-    Place,
-    ReadsTexts,
-    SeesImages,
-    check_place,
-    choose_place,
-    find,
-    loading,
-)
+from symbal_hf.core.options import Placing, take
+from symbal_hf.models.encoders.base import Place, ReadsTexts, SeesImages, check_place, choose_place, find, loading
 from symbal_hf.models.encoders.checkpoint import Checkpoint, OfTexts
 from symbal_hf.models.encoders.lite import IMAGE_MODEL, TEXT_MODEL, LiteBoth, LiteImage, LiteText
 
+Kind = Literal["text", "image", "joint"]
 EXAMPLES = ("lite", "open_clip:ViT-H-14-quickgelu/dfn5b", "transformers:google/medsiglip-448")
 # What each kind of encoder can do, examples of it, and what another one is told.
 KINDS: dict[str, tuple[tuple[Any, ...], tuple[str, ...], str]] = {
@@ -83,14 +77,7 @@ def _load_sentence(model: str, place: Place, *, batch_size: int | None, instruct
 
 
 def load_encoder(
-    what: Literal["text", "image", "joint"],
-    spec: str,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    batch_size: int | None = None,
-    instruction: str | None = None,
-    device_map: str | None = None,
+    what: Kind, spec: str, *, batch_size: int | None = None, instruction: str | None = None, **place: Any
 ) -> Any:
     """The encoder of texts, of images or of both in one space that `spec` names.
 
@@ -102,14 +89,16 @@ def load_encoder(
             "open_clip:local-dir:FOLDER"; "transformers:MODEL[@REVISION]" (CLIP, SigLIP; of texts Qwen3-Embedding; of
             images DINOv2); of texts "st:MODEL[@REVISION]" (sentence-transformers). For the last two MODEL is one of
             the Hub or a folder.
-        device: and `dtype` and `device_map`, as in `symbal_hf.core.options.Placing`; a map for "transformers:" only.
         batch_size: inputs tried at once; halved, and kept so, where they do not fit in memory.
         instruction: the task that Qwen3-Embedding is told before each text; no other model reads one.
+        place: options of `symbal_hf.core.options.Placing`; a `device_map` for "transformers:" only.
 
     Raises:
         MissingModel: the model's files are neither on this machine nor reachable.
         ValueError: a spec that names no such encoder, or an option that it does not have.
     """
+    (placing,) = take(place, Placing, by="an encoder")
+    device, dtype, device_map = placing.device, placing.dtype, placing.device_map
     check_place(device, dtype, device_map)
     kind, _, model = spec.partition(":")
     lite = ("lite", f"lite:{TEXT_MODEL if what == 'text' else IMAGE_MODEL}")
