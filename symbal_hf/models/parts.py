@@ -159,7 +159,7 @@ class Parts:
 
     def provenance(self) -> dict[str, Any]:
         """Names, revisions and prompt hashes of everything, and how much was asked; no text, image or key."""
-        asked = {one for group in self.ledger.prompts.values() for one in group}
+        asked = {told for count in self.ledger.counts.values() for told in count.prompts}
         used = {name: told for name in sorted(PROMPTS) if (told := self.prompts.hash(name)) in asked}
         composition = without_passwords(asdict(self.composition))
         return {"composition": composition, **self.lite(), "prompts": used, **self.ledger.as_dict()}

@@ -18,8 +18,10 @@ Asking = Literal["text", "yes"]
 
 @dataclass
 class Count:
-    """What became of different questions to one model."""
+    """What became of different questions of one kind to one model."""
 
+    revision: str = field(default="", compare=False)  # the model's
+    prompts: list[str] = field(default_factory=list, compare=False)  # hashes of their templates, sorted
     asked: int = 0  # put to the model in this run
     cached: int = 0  # answered by an earlier run
     failed: int = 0  # of those asked, without an answer
@@ -31,26 +33,17 @@ class Ledger:
     """Who was asked how much: what a result says of its models, without a question, an answer or a key."""
 
     counts: dict[tuple[str, Asking], Count] = field(default_factory=dict)
-    revisions: dict[str, str] = field(default_factory=dict)
-    prompts: dict[tuple[str, Asking], list[str]] = field(default_factory=dict)
 
     def count(self, model: ChatModel, kind: Asking, prompt_hash: str) -> Count:
         """The counts to add to for this model and kind of question."""
-        self.revisions[model.name] = model.revision
-        hashes = self.prompts.setdefault((model.name, kind), [])
-        if prompt_hash not in hashes:
-            hashes.append(prompt_hash)
-        return self.counts.setdefault((model.name, kind), Count())
+        count = self.counts.setdefault((model.name, kind), Count())
+        count.revision, count.prompts = model.revision, sorted({*count.prompts, prompt_hash})
+        return count
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values: under "calls" for each model and kind its revision, prompt hashes and counts."""
-        return {
-            "calls": [
-                {"model": model, "revision": self.revisions[model], "kind": kind}
-                | {"prompts": sorted(self.prompts[model, kind]), **asdict(count)}
-                for (model, kind), count in self.counts.items()
-            ]
-        }
+        calls = self.counts.items()
+        return {"calls": [{"model": m, "revision": c.revision, "kind": kind, **asdict(c)} for (m, kind), c in calls]}
 
 
 def ask(

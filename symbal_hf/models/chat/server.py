@@ -11,7 +11,7 @@ import queue
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -184,10 +184,8 @@ class ServerModel:
                 run.gave_up(result)
                 return result, dialect
             run.succeeded()
-            if dialect.limit != first.limit:
-                self._dialect = replace(self._dialect, limit=dialect.limit)
-            if dialect.top != first.top:
-                self._dialect = replace(self._dialect, top=dialect.top)
+            learnt = {name: value for name, value in asdict(dialect).items() if value != getattr(first, name)}
+            self._dialect = replace(self._dialect, **learnt)
             return result, dialect
         return run.hopeless, dialect
 
