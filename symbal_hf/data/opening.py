@@ -16,7 +16,7 @@ from symbal_hf.data.formats.arrow import dataset_table, hub_dataset
 from symbal_hf.data.formats.coco import COCO
 from symbal_hf.data.formats.conversations import captioned, chat_column
 from symbal_hf.data.formats.folders import sidecars
-from symbal_hf.data.formats.json_files import JSON_LIST
+from symbal_hf.data.formats.json_files import JSON_LIST, json_parts
 from symbal_hf.data.formats.protocol import Table, table_of
 from symbal_hf.data.formats.text_tables import URL_LINES
 from symbal_hf.data.origin import about, image_root_of
@@ -130,8 +130,9 @@ def _shows_captions(path: Path) -> bool:
     """Whether this table has a column of captions or of conversations, by its first rows."""
     file_format = format_of(path)
     if file_format == COCO:
-        return COCO.shows_captions(path)
-    if file_format == JSON_LIST and not JSON_LIST.starts_with_a_row(path):
+        first = next((value for key, value in json_parts(path) if key == "annotations"), None)
+        return isinstance(first, Mapping) and "caption" in first
+    if file_format == JSON_LIST and not isinstance(next(json_parts(path), (None, None))[1], Mapping):
         return False
     table = file_format.rows([path])
     return bool(set(table.columns) & set(CAPTIONS)) or chat_column(table.head()) is not None

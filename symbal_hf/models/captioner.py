@@ -74,16 +74,12 @@ def captions_of(
     """
     decoding = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
     answers = parts.ask(spec, prompt, [{}] * n, images=images, rows=range(n), kind="text", **decoding)
-    return [_as_caption(answer) for answer in answers]
-
-
-def _as_caption(answer: Answer) -> Answer:
-    """The caption in an answer, or why it holds none."""
-    if answer.text is None:
-        return answer
-    text = answer.text.strip()
-    if not any(c.isalnum() for c in text):
-        return Answer(error="the model wrote nothing.")
-    if REFUSAL.match(text):
-        return Answer(error=f"the model refused: {text[:60]!r}{'...' * (len(text) > 60)}")
-    return Answer(text=text)
+    for i, answer in enumerate(answers):
+        text = (answer.text or "").strip()
+        if answer.text is not None and not any(c.isalnum() for c in text):
+            answers[i] = Answer(error="the model wrote nothing.")
+        elif REFUSAL.match(text):
+            answers[i] = Answer(error=f"the model refused: {text[:60]!r}{'...' * (len(text) > 60)}")
+        elif text:
+            answers[i] = Answer(text=text)
+    return answers

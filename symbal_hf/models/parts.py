@@ -16,6 +16,7 @@ from symbal_hf.core.options import Group, values_of
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData, Images
 from symbal_hf.models.chat.asking import Asking, Ledger, ask
+from symbal_hf.models.chat.local import LocalModel
 from symbal_hf.models.chat.prompting import PROMPTS, PromptName, Prompts
 from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
 from symbal_hf.models.composition import CHATS, Composition, split_part
@@ -270,8 +271,6 @@ def load_chat(spec: str, *, concurrency: int = 32, batch_size: int = 8, **place:
     """
     kind, _, rest = spec.partition(":")
     if kind == "hf" and rest:
-        from symbal_hf.models.chat.local import LocalModel
-
         model, _, revision = rest.partition("@")
         return LocalModel(model, revision=revision or None, batch_size=batch_size, **place)
     if kind == "openai" and "#" in rest:

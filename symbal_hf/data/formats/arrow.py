@@ -39,11 +39,17 @@ class Parquet:
         return path.suffix.lower() == ".parquet"
 
     def rows(self, files: Sequence[Path]) -> Table:
-        schemas = [_schema(path) for path in files]
-        for path, schema in zip(files, schemas, strict=True):
-            if set(schema.names) != set(schemas[0].names):
-                odd = sorted(set(schema.names) ^ set(schemas[0].names))[0]
-                raise BadData(f"{path.name} and {files[0].name} differ in the column {odd!r}; name one to audit.")
+        import pyarrow
+        from pyarrow import parquet
+
+        schemas = []
+        for path in files:
+            try:
+                schemas.append(parquet.read_schema(path))
+            except (pyarrow.ArrowException, OSError) as error:
+                raise BadData(f"{path} is no whole parquet file ({error}); fetch or write it again.") from error
+            if odd := sorted(set(schemas[-1].names) ^ set(schemas[0].names)):
+                raise BadData(f"{path.name} and {files[0].name} differ in the column {odd[0]!r}; name one to audit.")
         heavy = frozenset(field.name for field in schemas[0] if "binary" in str(field.type))
         columns = list(schemas[0].names)
         return Table(
@@ -73,16 +79,6 @@ class Parquet:
 
 
 PARQUET = Parquet()
-
-
-def _schema(path: Path) -> pa.Schema:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        return parquet.read_schema(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise BadData(f"{path} is no whole parquet file ({error}); fetch or write it again.") from error
 
 
 def _parquet_rows(files: Sequence[Path], columns: list[str]) -> Iterator[Row]:

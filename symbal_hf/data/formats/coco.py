@@ -24,11 +24,6 @@ class Coco:
         """The images; `joining`: their captions are the references of another table, which they are joined to."""
         return _table(files[0], _read(json_parts(files[0])), joining)
 
-    def shows_captions(self, path: Path) -> bool:
-        """Whether these are captions, by the first of them."""
-        first = next((value for key, value in json_parts(path) if key == "annotations"), None)
-        return isinstance(first, Mapping) and "caption" in first
-
 
 COCO = Coco()
 

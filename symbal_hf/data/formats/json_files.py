@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -64,10 +64,6 @@ class JsonList(TextFile):
     def sniff(self, path: Path) -> bool:
         """Whether it is JSON, and not JSON lines under that name."""
         return path.suffix.lower() == ".json" and not is_json_lines(path)
-
-    def starts_with_a_row(self, path: Path) -> bool:
-        """Whether its first item is an object."""
-        return isinstance(next(json_parts(path), (None, None))[1], Mapping)
 
     def read(self, path: Path) -> Iterator[Row]:
         for key, row in json_parts(path):

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from symbal_hf.core.errors import MissingModel
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of, strict_digit
@@ -101,7 +101,11 @@ class ServerModel:
     ) -> None:
         parts = urlsplit(base_url)
         self.url = bare(base_url)
-        if not _is_address(parts):
+        try:
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # no number where the port stands
+            usable = False
+        if not usable:
             shown = "" if "@" in base_url else f" {self.url!r}"
             raise ValueError(
                 f"base_url{shown} is no address; give one such as http://localhost:8000/v1, with a password's special "
@@ -298,13 +302,6 @@ class _Discreet(logging.Filter):
 
 
 DISCREET = _Discreet()
-
-
-def _is_address(parts: SplitResult) -> bool:
-    try:
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _failed(problem: Problem) -> Answer:

@@ -10,7 +10,9 @@ from typing import Any, Literal
 from symbal_hf.core.options import Placing, take
 from symbal_hf.models.encoders.base import Place, ReadsTexts, SeesImages, check_place, choose_place, find, loading
 from symbal_hf.models.encoders.checkpoint import Checkpoint, OfTexts
+from symbal_hf.models.encoders.hf import instructed, load_transformers
 from symbal_hf.models.encoders.lite import IMAGE_MODEL, TEXT_MODEL, LiteBoth, LiteImage, LiteText
+from symbal_hf.models.encoders.open_clip import load_open_clip
 
 Kind = Literal["text", "image", "joint"]
 EXAMPLES = ("lite", "open_clip:ViT-H-14-quickgelu/dfn5b", "transformers:google/medsiglip-448")
@@ -57,8 +59,6 @@ class SentenceEncoder(Checkpoint, OfTexts):
         return int(asked())
 
     def text_features(self, texts: Sequence[str]) -> Any:
-        from symbal_hf.models.encoders.hf import instructed
-
         prompt = instructed(self.instruction) if self.instruction else None
         return self.model.encode(
             list(texts), prompt=prompt, batch_size=len(texts), convert_to_tensor=True, show_progress_bar=False
@@ -120,12 +120,8 @@ def load_encoder(
         return (LiteImage if what == "image" else LiteBoth)(bf16=dtype != "float32", batch_size=batch_size)
     where = choose_place(device, dtype, device_map)
     if kind == "open_clip":
-        from symbal_hf.models.encoders.open_clip import load_open_clip
-
         encoder: Any = load_open_clip(model, where, batch_size=batch_size)
     elif kind == "transformers":
-        from symbal_hf.models.encoders.hf import load_transformers
-
         encoder = load_transformers(model, where, batch_size=batch_size, instruction=instruction)
     else:
         encoder = _load_sentence(model, where, batch_size=batch_size, instruction=instruction)
