@@ -63,7 +63,7 @@ def load_images(source: Dataset | Iterable[Mapping[str, Any]] | str | Path, **op
     image = find_column("image", reading.image_column, (*IMAGES, *URLS), table.columns, required=True)
     assert image is not None
     rows = usable(table, image, lambda row: _others(row, image), reading, chance.seed, need=NEED)
-    images = Images(table.column(image), rows.numbers, root, allow_download=reading.allow_download)
+    images = Images(table.column(image), list(rows.ids.values()), root, allow_download=reading.allow_download)
     read = None
     if isinstance(source, (str, Path)):
         read = str(Path(source).resolve()) if Path(source).exists() else str(source)

@@ -183,29 +183,29 @@ def load_data(source: Dataset | Table | Iterable[Row] | str | Path, **options: A
 
     rows = usable(table, image, look, reading, chance.seed, need=NEED)
     captions, references, kinds = zip(*rows.values, strict=True)
+    numbers, images = list(rows.ids.values()), None
+    if image is not None:
+        images = Images(table.column(image), numbers, root, allow_download=reading.allow_download)
     return AuditData(
         ids=tuple(rows.ids),
         captions=captions,
         references=references if reference else None,
         objects=kinds if objects else None,
-        images=Images(table.column(image), rows.numbers, root, allow_download=reading.allow_download)
-        if image
-        else None,
+        images=images,
         skipped=tuple(rows.skipped),
         source=table.name,
         read=_read(source, given(reading, chance)) if isinstance(source, (str, Path)) else None,
-        numbers=rows.numbers,
+        numbers=numbers,
         told_in=(str(table.chat or caption), table.chat is not None),
     )
 
 
 @dataclass(frozen=True)
 class Usable:
-    """Rows that can be used, by their ids and numbers in the source, and the others with reasons."""
+    """Rows that can be used, and the others with reasons."""
 
-    ids: list[str]
-    numbers: list[int]
-    values: list[Any]
+    ids: dict[str, int]  # with their numbers in the source, from 0
+    values: list[Any]  # what is taken of each
     skipped: list[Skipped]
 
 
@@ -218,23 +218,20 @@ def usable(
         BadData: none that can be used, which `need` tells what for, or (on_bad_row "error") one that cannot.
     """
     id_name = next((name for name in IDS if name in table.columns and name != image), None)
-    met: dict[str, int] = {}
-    out = Usable([], [], [], [])
+    out = Usable({}, [], [])
     # Rows are read without their image bytes, which stay where they are until a model wants them.
     rows = enumerate(itertools.islice(table.read(() if image is None else (image,)), reading.limit))
     for number, row in sampled(rows, reading.sample, seed):
         row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(number)
         try:
             value = look(row)
-            if met.setdefault(row_id, number) != number:
-                raise BadData(f"its id is the same as that of row {met[row_id]}")
+            if out.ids.setdefault(row_id, number) != number:
+                raise BadData(f"its id is the same as that of row {out.ids[row_id]}")
         except BadData as problem:
             if reading.on_bad_row == "error":
                 raise BadData(f"row {row_id} of {table.name}: {problem}; mend it or pass on_bad_row='warn'.") from None
             out.skipped.append(Skipped(row_id, str(problem)))
             continue
-        out.ids.append(row_id)
-        out.numbers.append(number)
         out.values.append(value)
     if out.skipped and not out.ids:
         few = f"none of the {len(out.skipped)} rows of {table.name} can be used"
