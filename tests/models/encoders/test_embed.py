@@ -202,10 +202,8 @@ def test_numbers_and_compiling_have_vectors_of_their_own(zoo, tmp_path):
     assert all(m._compiled_call_impl is None for m in encoder.model.children())
     regions = LiteVision()
     assert fitted(regions, precision="32-true").fingerprint == LiteVision(bf16=False).fingerprint
-    assert (
-        fitted(load_encoder("image", "lite"), precision="32-true").fingerprint
-        != load_encoder("image", "lite").fingerprint
-    )
+    image = load_encoder("image", "lite")
+    assert fitted(image, precision="32-true").fingerprint != image.fingerprint
 
 
 def test_a_dead_decoding_process_is_one_sentence(zoo, tmp_path, monkeypatch):
