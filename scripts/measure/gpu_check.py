@@ -210,8 +210,8 @@ class Checks:
             self._encoder = OpenClip(
                 source,
                 self.size.model,
-                dim=dim,
-                place=self.place,
+                dim,
+                self.place,
                 tokenizer=self.size.model,
                 batch_size=self.size.batch,
             )

@@ -85,7 +85,7 @@ def grids(images: list, vision: LiteVision, *, flips: bool) -> tuple[torch.Tenso
         features.append(torch.stack(both, 1).half())
         with torch.inference_mode():
             square = both[0].transpose(1, 2).reshape(len(pixels), -1, 8, 8)
-            says.append(vision.backbone.forward_head(square).softmax(-1))
+            says.append(vision.model.forward_head(square).softmax(-1))
     return torch.cat(features), torch.cat(says)
 
 

@@ -83,7 +83,7 @@ def demo(
 
 
 def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
-    from symbal_hf.data.pixels import thumbnails_of
+    from symbal_hf.data.table import thumbnails_of
     from symbal_hf.report.folder import with_map
     from symbal_hf.report.page import write_report
 

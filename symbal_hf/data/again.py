@@ -24,14 +24,13 @@ def fingerprint(data: AuditData) -> str:
 
 
 def reread(result: AuditResult, *, source: str | Path | None = None, **changed: Any) -> AuditData:
-    """The rows that `result` is about.
+    """The rows that `result` of an audit of a file, a folder or a Hub dataset is about.
 
     Rows that the audit left out for an image that cannot be read are among them: they are told by `result.skipped`.
 
     Args:
-        result: of an audit of a file, a folder or a Hub dataset.
         source: where the same rows lie now, when they have been moved.
-        changed: options of `symbal_hf.load_data` that take the place of the audit's, such as `image_root` or `join`.
+        changed: options of `load_data` that take the place of the audit's, such as `image_root` or `join`.
 
     Raises:
         BadData: the audit was of data in memory, or the rows are no longer the ones that were audited.

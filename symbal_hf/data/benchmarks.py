@@ -40,14 +40,10 @@ def find_benchmark(path: str | Path | None = None) -> str:
     if path is not None:
         local = Path(path)
         if local.is_dir() and not is_built(local):
-            raise BadData(
-                f"{path} is no built benchmark (README.md and settings/); make one with `symbal bench build`."
-            )
+            raise BadData(f"{path} is no built benchmark (README.md, settings/); make one with `symbal bench build`.")
         return str(path)
     here = Path(NAME)
     folder = here if is_built(here) else built_folder()
     if folder is None:
-        raise BadData(
-            "no benchmark was built here yet; run `symbal bench build`, or give its folder or Hub id as path."
-        )
+        raise BadData("no benchmark was built here yet; run `symbal bench build`, or give its folder or Hub id.")
     return str(folder)

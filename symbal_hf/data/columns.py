@@ -37,9 +37,8 @@ def find_column(
     """
     if asked is not None:
         if asked not in columns:
-            raise BadData(
-                f"no column {asked!r} for the {role}; the source has {', '.join(map(repr, columns)) or 'none'}."
-            )
+            there = ", ".join(map(repr, columns)) or "none"
+            raise BadData(f"no column {asked!r} for the {role}; the source has {there}.")
         return asked
     name = next((n for n in usual if n in columns), None)
     if name is None:  # URL and TEXT, as in LAION's tables
@@ -53,11 +52,7 @@ def find_column(
 
 
 def chosen_root(image_root: str | Path | None, own: Path | None) -> Path | None:
-    """The folder that image paths must stay inside: the one that is asked for, else the source's own.
-
-    Raises:
-        FileNotFoundError: the one that is asked for is no folder.
-    """
+    """The folder that image paths must stay inside: the one that is asked for, else the source's own."""
     if image_root is None:
         return own
     root = Path(image_root).resolve()
@@ -66,22 +61,10 @@ def chosen_root(image_root: str | Path | None, own: Path | None) -> Path | None:
     return root
 
 
-def limited(rows: Iterable[Any], limit: int | None) -> Iterator[Any]:
-    """The first `limit` rows, or all where it is None."""
-    if limit is not None and limit < 1:
-        raise BadData(f"limit={limit}; it must be at least 1 row.")
-    for index, row in enumerate(rows):
-        if limit is not None and index >= limit:
-            return
-        yield row
-
-
 def sampled(rows: Iterator[tuple[int, Any]], sample: int | None, seed: int) -> Iterable[tuple[int, Any]]:
     """`sample` of the numbered rows, each with the same chance, by one pass over them (Vitter's reservoir, 1985)."""
     if sample is None:
         return rows
-    if sample < 1:
-        raise BadData(f"sample={sample}; it must be at least 1 row.")
     draw, kept = random.Random(seed), list(itertools.islice(rows, sample))
     for seen, row in enumerate(rows, sample + 1):
         if (index := draw.randrange(seen)) < sample:

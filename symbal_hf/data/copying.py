@@ -12,16 +12,9 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import SourceFormat
 from symbal_hf.data.columns import Unusable
 from symbal_hf.data.formats import COPIED, WRITERS, format_of
-from symbal_hf.data.formats.arrow import (
-    as_dataset,
-    dataset_batches,
-    edited_rows,
-    parquet_batches,
-    write_parquet,
-)
+from symbal_hf.data.formats.arrow import as_dataset, dataset_batches, hub_dataset, parquet_batches, write_parquet
 from symbal_hf.data.formats.conversations import edited_value
 from symbal_hf.data.formats.folders import sidecars
-from symbal_hf.data.formats.hub import hub_dataset
 from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edits, Row, Table, check_columns, table_of
 from symbal_hf.data.formats.tars import TAR, tar_batches
 from symbal_hf.data.opening import is_dataset, table_files
@@ -33,21 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """What is copied.
+    """What is copied."""
 
-    Attributes:
-        kind: the format of its files; "dataset" or "rows" where it has none that is copied.
-        name: of its table, without an ending.
-        files: a table's file, or its shards in order.
-        dataset: a `datasets.Dataset`.
-        rows: in memory.
-    """
-
-    kind: str
-    name: str
-    files: tuple[Path, ...] = ()
-    dataset: Any = None
-    rows: Table | None = None
+    kind: str  # the format of its files; "dataset" or "rows" where it has none that is copied
+    name: str  # of its table, without an ending
+    files: tuple[Path, ...] = ()  # a table's file, or its shards in order
+    dataset: Any = None  # a `datasets.Dataset`
+    rows: Table | None = None  # in memory
 
 
 def open_source(source: Any, source_format: SourceFormat = "auto") -> Source:
@@ -73,11 +58,7 @@ def open_source(source: Any, source_format: SourceFormat = "auto") -> Source:
 
 
 def write_table(source: Source, folder: Path, output_format: OutputFormat, edits: Edits) -> Path:
-    """Write the source into `folder` with `edits`, and return the table: a file, or the folder of shards.
-
-    Raises:
-        BadData: captions that are not in the source, or rows that the format cannot hold.
-    """
+    """Write the source into `folder` with `edits`, and return the table: a file, or the folder of shards."""
     same = output_format in ("auto", source.kind, source.kind.removeprefix("url-"))
     if same and source.kind in COPIED and not (source.kind == "url-tsv" and edits.flags):
         return COPIED[source.kind].copy(source.files, folder, edits)
@@ -86,22 +67,14 @@ def write_table(source: Source, folder: Path, output_format: OutputFormat, edits
     if wanted == "parquet":
         schema, batches = _batches(source)
         check_columns(schema.names, edits)
-        write_parquet(batches, schema, out, edits, start=0, compression="snappy")
+        write_parquet(batches, schema, out, edits)
         return out
-    columns, rows = _edited(source, edits)
-    check_columns(columns, edits)
-    with out.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(WRITERS[wanted](rows, [*columns, *((FLAG, ERRORS) if edits.flags else ())]))
-    return out
-
-
-def _edited(source: Source, edits: Edits) -> tuple[list[str], Iterable[Row]]:
-    """The columns of the source, and its rows with `edits`, to be read once."""
-    if source.kind in ("parquet", "dataset"):
-        schema, batches = _batches(source)
-        return list(schema.names), edited_rows(batches, edits)
     table = _table(source)
-    return table.columns, _edited_rows(table, edits)
+    check_columns(table.columns, edits)
+    columns = [*table.columns, *((FLAG, ERRORS) if edits.flags else ())]
+    with out.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(WRITERS[wanted](_edited_rows(table, edits), columns))
+    return out
 
 
 def _edited_rows(rows: Iterable[Row], edits: Edits) -> Iterator[Row]:
@@ -116,9 +89,12 @@ def _edited_rows(rows: Iterable[Row], edits: Edits) -> Iterator[Row]:
 
 
 def _table(source: Source) -> Table:
-    """The rows of a text table, of tars with their images, or those in memory."""
+    """All rows of a source with all their columns."""
     if source.rows is not None:
         return source.rows
+    if source.kind in ("parquet", "dataset"):
+        schema, batches = _batches(source)
+        return Table(list(schema.names), lambda _: (row for batch in batches for row in batch.to_pylist()))
     table = format_of(source.files[0], "url-tsv" if source.kind == "url-tsv" else "table").rows(source.files)
     if source.kind == "url-tsv":
         bad = next(((n, row["caption"]) for n, row in enumerate(table) if isinstance(row["caption"], Unusable)), None)

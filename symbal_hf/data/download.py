@@ -63,11 +63,7 @@ def _get(url: str) -> bytes:
 
 
 def inline(value: str) -> bytes:
-    """The bytes of a data URL ("data:image/png;base64,...").
-
-    Raises:
-        ValueError: another encoding, or broken base64.
-    """
+    """The bytes of a data URL ("data:image/png;base64,..."); raises ValueError for another or broken one."""
     head, _, body = value.partition(",")
     if not head.endswith(";base64"):
         raise ValueError(f"an image as {head[:40]!r}; expected 'data:image/...;base64,'")

@@ -41,12 +41,7 @@ def joined(table: Table, path: Path) -> Table:
             "files describe different images."
         )
     out = [{**row, **{c: (p or {}).get(c) for c in added}} for row, p in zip(rows, partners, strict=True)]
-    return replace(
-        table_of(out, [*table.columns, *added]),
-        name=table.name,
-        root=table.root,
-        chat=table.chat,
-    )
+    return replace(table_of(out, [*table.columns, *added]), name=table.name, root=table.root, chat=table.chat)
 
 
 def _partners(

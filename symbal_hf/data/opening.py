@@ -12,12 +12,11 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import SourceFormat
 from symbal_hf.data.columns import CAPTIONS, IMAGES, PICTURES, TABLES, URLS, find_column
 from symbal_hf.data.formats import format_of
-from symbal_hf.data.formats.arrow import dataset_table
+from symbal_hf.data.formats.arrow import dataset_table, hub_dataset
 from symbal_hf.data.formats.coco import COCO
 from symbal_hf.data.formats.conversations import captioned, chat_column
 from symbal_hf.data.formats.folders import sidecars
-from symbal_hf.data.formats.hub import hub_dataset
-from symbal_hf.data.formats.json_files import JSON_LIST
+from symbal_hf.data.formats.json_files import JSON_LIST, json_parts
 from symbal_hf.data.formats.protocol import Table, table_of
 from symbal_hf.data.formats.text_tables import URL_LINES
 from symbal_hf.data.origin import about, image_root_of
@@ -26,14 +25,10 @@ from symbal_hf.data.origin import about, image_root_of
 def open_table(
     source: Any, *, source_format: SourceFormat = "auto", caption_column: str | None = None, captions: bool = True
 ) -> Table:
-    """The source as a table, whose name says what was read in which format.
+    """The source, as for `symbal_hf.data.table.load_data`, as a table whose name says what was read in which format.
 
-    Args:
-        source: as for `symbal_hf.data.table.load_data`; a table stays what it is.
-        source_format: as there.
-        caption_column: a column of texts or of conversations; found by name or by structure where none is named.
-        captions: False where images are wanted, whether they have captions or not: a folder is then its table with
-            a column of images, or else all the images in it.
+    Where `captions` is False images are wanted, whether they have captions or not: a folder is then its table with a
+    column of images, or else all the images in it.
 
     Raises:
         BadData: no rows that can be read, or several tables.
@@ -42,19 +37,22 @@ def open_table(
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path)):
-        return _open_path(source, source_format, caption_column, captions)
-    if _is_from_datasets(source, "DatasetDict", "IterableDatasetDict"):
+        path = Path(source)
+        if path.exists() or path.suffix.lower() in TABLES:
+            return _open_path(path, source_format, caption_column, captions)
+        table, name = dataset_table(hub_dataset(str(source))), str(source)
+    elif _is_from_datasets(source, "DatasetDict", "IterableDatasetDict"):
         raise BadData(f"a DatasetDict with splits {', '.join(source)}; pass one of them, such as source['test'].")
-    if is_dataset(source):
+    elif is_dataset(source):
         table, name = dataset_table(source), "the dataset"
     else:
         table, name = table_of(source), "the given rows"
         if odd := next((row for row in table if not isinstance(row, Mapping)), None):
-            raise BadData(
-                f"rows of type {type(odd).__name__}; expected mappings such as {{'image': .., 'caption': ..}}."
-            )
+            kind = type(odd).__name__
+            raise BadData(f"rows of type {kind}; expected mappings such as {{'image': .., 'caption': ..}}.")
     table = captioned(table, name, source_format, caption_column)
-    return replace(table, name=f"{name} of {table.name}" if table.name else name)
+    words = (table.name, name) if isinstance(source, (str, Path)) else (name, table.name)
+    return replace(table, name=" of ".join(filter(None, words)))
 
 
 def is_dataset(source: Any) -> bool:
@@ -67,20 +65,15 @@ def _is_from_datasets(source: Any, *classes: str) -> bool:
     return library is not None and isinstance(source, tuple(getattr(library, name) for name in classes))
 
 
-def _open_path(source: str | Path, source_format: SourceFormat, caption: str | None, captions: bool) -> Table:
-    path = Path(source)
+def _open_path(path: Path, source_format: SourceFormat, caption: str | None, captions: bool) -> Table:
     if path.is_dir():
         return _open_folder(path, source_format, caption, captions)
     if not captions and path.suffix.lower() in PICTURES and path.is_file():
         image = table_of([{"id": path.stem, "image": path.name}])
         return replace(image, name=f"image {path.name}", root=path.resolve().parent)
-    if path.suffix.lower() in TABLES or path.exists():
-        if not path.is_file():
-            raise FileNotFoundError(f"no file {path}; give a {', '.join(TABLES)} file, a folder or a Hub id.")
-        return _named(open_file(path, source_format, caption), path.name, path, path.resolve().parent)
-    name = str(source)
-    table = captioned(dataset_table(hub_dataset(name)), name, source_format, caption)
-    return replace(table, name=f"{table.name} of {name}" if table.name else name)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}; give a {', '.join(TABLES)} file, a folder or a Hub id.")
+    return _named(open_file(path, source_format, caption), path.name, path, path.resolve().parent)
 
 
 def _named(table: Table, name: str, path: Path, folder: Path) -> Table:
@@ -137,8 +130,9 @@ def _shows_captions(path: Path) -> bool:
     """Whether this table has a column of captions or of conversations, by its first rows."""
     file_format = format_of(path)
     if file_format == COCO:
-        return COCO.shows_captions(path)
-    if file_format == JSON_LIST and not JSON_LIST.starts_with_a_row(path):
+        first = next((value for key, value in json_parts(path) if key == "annotations"), None)
+        return isinstance(first, Mapping) and "caption" in first
+    if file_format == JSON_LIST and not isinstance(next(json_parts(path), (None, None))[1], Mapping):
         return False
     table = file_format.rows([path])
     return bool(set(table.columns) & set(CAPTIONS)) or chat_column(table.head()) is not None
@@ -155,10 +149,9 @@ def _shows_images(path: Path) -> bool:
 
 
 def table_files(path: Path, source_format: SourceFormat = "auto", *, captions: bool = True) -> tuple[list[Path], bool]:
-    """The files of the table in a folder, and whether it is one file and not shards; none where there is no table.
+    """The files of the table in a folder, in order, and whether it is one file and not shards; none where none is.
 
-    Raises:
-        BadData: several tables.
+    Shards are all parquet or all tars, here or in the folder data/. Raises `BadData` for several tables.
     """
     if source_format == "sidecars":
         return [], False
@@ -171,14 +164,9 @@ def table_files(path: Path, source_format: SourceFormat = "auto", *, captions: b
         best = [p for p in images if p in named] or images
     if len(best) == 1 or (best and best[0].stem in ("metadata", "captions")):
         return best[:1], True
-    shards = _shards(path, best)
-    if len(best) > 1 and not shards:
+    shards = best or [p for p in sorted(path.glob("data/*")) if p.suffix.lower() in (".parquet", ".tar")]
+    if {p.suffix.lower() for p in shards} in ({".parquet"}, {".tar"}):
+        return shards, False
+    if len(best) > 1:
         raise BadData(f"{path} holds several tables ({', '.join(p.name for p in best)}); name one of them.")
-    return shards, False
-
-
-def _shards(path: Path, tables: list[Path]) -> list[Path]:
-    """The files that make up one table of this folder, or of its folder data/, in order: all parquet, or all tars."""
-    shards = tables or [p for p in sorted(path.glob("data/*")) if p.suffix.lower() in (".parquet", ".tar")]
-    kinds = {p.suffix.lower() for p in shards}
-    return shards if kinds in ({".parquet"}, {".tar"}) else []
+    return [], False

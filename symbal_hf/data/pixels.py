@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from PIL import Image
-
-    from symbal_hf.data.table import AuditData
 
 ORIENTATION = 0x0112  # the tag of EXIF
 
@@ -33,10 +30,7 @@ def decode(encoded: bytes) -> Image.Image:
 def upright(encoded: bytes) -> bytes:
     """A picture that all readers see alike: as it is, or a PNG of `decode` where it is turned or no plain RGB or grey.
 
-    Servers drop transparency and orientation each in their own way.
-
-    Raises:
-        OSError, SyntaxError, ValueError: as for `decode`.
+    Servers drop transparency and orientation each in their own way. Raises what `decode` raises.
     """
     from PIL import Image
 
@@ -45,17 +39,18 @@ def upright(encoded: bytes) -> bytes:
         turned = image.getexif().get(ORIENTATION, 1) != 1
         if image.mode in ("RGB", "L") and not image.has_transparency_data and not turned:
             return encoded
+    return png(picture)
+
+
+def png(image: Image.Image) -> bytes:
+    """The picture as a PNG file."""
     out = io.BytesIO()
-    picture.save(out, "PNG")
+    image.save(out, "PNG")
     return out.getvalue()
 
 
 def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:
-    """A small JPEG of an encoded picture: upright, RGB, without its metadata, never enlarged.
-
-    Args:
-        encoded: a picture in any format and mode that Pillow reads.
-        size: longest side of the result, in pixels.
+    """A small JPEG of a picture, longest side `size` pixels: upright, RGB, without its metadata, never enlarged.
 
     Raises:
         ValueError: `size` is below 1.
@@ -72,19 +67,6 @@ def jpeg_thumbnail(encoded: bytes, *, size: int = 224) -> bytes:
     out = io.BytesIO()
     small.save(out, "JPEG", quality=80, optimize=True, comment=b"")  # else the comment of the source is copied
     return out.getvalue()
-
-
-def thumbnails_of(data: AuditData) -> Callable[[str], bytes | None]:
-    """`jpeg_thumbnail` by row id; None for a row without a picture that can be read."""
-    row_of, images = {row_id: row for row, row_id in enumerate(data.ids)}, data.images
-
-    def thumbnail(row_id: str) -> bytes | None:
-        try:
-            return None if images is None else jpeg_thumbnail(images.encoded(row_of[row_id]))
-        except (OSError, ValueError, KeyError):  # a scorer of texts never looked at it; a report does without
-            return None
-
-    return thumbnail
 
 
 def rgb(image: Image.Image) -> Image.Image:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import OnBadRow, SourceFormat
-from symbal_hf.data.columns import CAPTIONS, IDS, IMAGES, URLS, Unusable, chosen_root, find_column, limited, sampled
+from symbal_hf.core.options import Chance, Reading, given, take
+from symbal_hf.data.columns import CAPTIONS, IDS, IMAGES, URLS, Unusable, chosen_root, find_column, sampled
 from symbal_hf.data.download import fetched, inline, is_url
 from symbal_hf.data.formats.protocol import Row, Table
 from symbal_hf.data.join import joined
 from symbal_hf.data.opening import open_table
+from symbal_hf.data.pixels import jpeg_thumbnail, png
 from symbal_hf.results.findings import Skipped
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 REFERENCES = ("references", "reference", "reference_captions", "reference_caption")
 OBJECTS = ("objects", "chair_objects")
+NEED = "an audit needs images with captions"
 
 
 class Images:
@@ -51,8 +53,12 @@ class Images:
         held = self._held(row)
         if isinstance(held, Path):
             return held.read_bytes()
+        if isinstance(held, bytes):
+            return held
         if not isinstance(held, str):
-            return held if isinstance(held, bytes) else _png(held)
+            if not hasattr(held, "save"):
+                raise ValueError(f"an image of type {type(held).__name__}; expected a path, bytes or a PIL image")
+            return png(held)
         if held.startswith("data:"):
             return inline(held)
         if not self._download:
@@ -60,11 +66,7 @@ class Images:
         return fetched(held)
 
     def file(self, row: int) -> Path | str | None:
-        """The image's file, or its URL; None where the source holds the image itself.
-
-        Raises:
-            ValueError: as for `encoded`.
-        """
+        """The image's file, or its URL; None where the source holds the image itself. Raises as `encoded` does."""
         held = self._held(row)
         return held if isinstance(held, Path) or (isinstance(held, str) and not held.startswith("data:")) else None
 
@@ -97,43 +99,26 @@ class Images:
         return path
 
 
-def _png(image: Any) -> bytes:
-    import io
-
-    if not hasattr(image, "save"):
-        raise ValueError(f"an image of type {type(image).__name__}; expected a path, bytes or a PIL image")
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    return out.getvalue()
-
-
 @dataclass(frozen=True)
 class AuditData:
     """N rows, paired by id.
 
     Attributes:
-        ids: row ids, all different.
-        captions: the generated captions.
-        references: reference captions of each row, or None where the source has none.
         objects: what each image truly shows (None: unknown), or None where the source does not say.
-        images: the encoded images, or None for a text-only audit.
-        skipped: rows that were left out, with reasons.
-        source: what was read, in words.
         read: how to read it again: `load_data`'s source and the options that are not its defaults, with absolute paths;
             None for data that were in memory.
-        numbers: of the rows in the source, from 0; None where nobody has counted them.
         told_in: the source's column of captions or conversations, and whether it is conversations.
     """
 
-    ids: tuple[str, ...]
-    captions: tuple[str, ...]
-    references: tuple[tuple[str, ...], ...] | None
+    ids: tuple[str, ...]  # row ids, all different
+    captions: tuple[str, ...]  # the generated captions
+    references: tuple[tuple[str, ...], ...] | None  # reference captions of each row, or None where the source has none
     objects: tuple[frozenset[str] | None, ...] | None
-    images: Images | None
-    skipped: tuple[Skipped, ...]
-    source: str
+    images: Images | None  # the encoded images, or None for a text-only audit
+    skipped: tuple[Skipped, ...]  # rows that were left out, with reasons
+    source: str  # what was read, in words
     read: Mapping[str, Any] | None = None
-    numbers: Sequence[int] | None = None
+    numbers: Sequence[int] | None = None  # of the rows in the source, from 0; None where nobody has counted them
     told_in: tuple[str, bool] | None = None
 
     def __len__(self) -> int:
@@ -144,34 +129,19 @@ class AuditData:
         if not bad:
             return self
         keep = [i for i in range(len(self)) if i not in bad]
+        columns: dict[str, Any] = {}
+        for name in ("ids", "captions", "references", "objects", "numbers"):
+            column = getattr(self, name)
+            columns[name] = None if column is None else tuple(column[i] for i in keep)
         return replace(
             self,
-            ids=tuple(self.ids[i] for i in keep),
-            captions=tuple(self.captions[i] for i in keep),
-            references=None if self.references is None else tuple(self.references[i] for i in keep),
-            objects=None if self.objects is None else tuple(self.objects[i] for i in keep),
+            **columns,
             images=None if self.images is None else self.images.select(keep),
             skipped=(*self.skipped, *(Skipped(self.ids[i], bad[i]) for i in sorted(bad))),
-            numbers=None if self.numbers is None else [self.numbers[i] for i in keep],
         )
 
 
-def load_data(
-    source: Dataset | Table | Iterable[Mapping[str, Any]] | str | Path,
-    *,
-    image_column: str | None = None,
-    caption_column: str | None = None,
-    reference_column: str | None = None,
-    objects_column: str | None = None,
-    image_root: str | Path | None = None,
-    join: str | Path | None = None,
-    limit: int | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    on_bad_row: OnBadRow = "warn",
-    source_format: SourceFormat = "auto",
-    allow_download: bool = False,
-) -> AuditData:
+def load_data(source: Dataset | Table | Iterable[Row] | str | Path, **options: Any) -> AuditData:
     """Read a source.
 
     Args:
@@ -179,135 +149,105 @@ def load_data(
             WebDataset tar, a folder (a table with image paths, images with a metadata file or with a text file beside
             each, or shards of parquet or tar), or a Hub dataset id ("ns/name", with ":config", "@split" and
             "#revision", in this order, where needed).
-        image_column: and the other columns: found by their usual names when not given; a caption column may hold
-            conversations.
-        image_root: the folder that image paths are relative to and must stay inside; the source's own by default.
-        join: a second table whose columns are added to the rows with the same id; of COCO's captions JSON these are
-            the references, of its instances JSON the objects.
-        limit: read at most this many rows.
-        sample: of these keep this many, drawn with `seed`, in their order; the source is read once.
-        on_bad_row: "error" raises at the first bad row; "warn" and "skip" leave bad rows out and count them.
-        source_format: "auto" tells it by the structure: conversations (LLaVA, ShareGPT4V, chat messages: the first
-            answer is the caption) where there is no `caption` column; COCO's captions JSON ("coco": the captions of an
-            image are one row); a headerless TSV of captions and URLs ("url-tsv"); a folder of images with text files
-            ("sidecars"). "table" takes columns as they stand.
-        allow_download: fetch images that are URLs, when one is needed, into the cache folder.
+        options: `symbal_hf.core.options.Reading` and `seed`. Columns are found by their usual names when not given; a
+            caption column may hold conversations. Of COCO's captions JSON `join` adds the references, of its
+            instances JSON the objects. `sample` is drawn from the first `limit` rows, and the source is read once.
+            `source_format` "auto" tells it by the structure: conversations (LLaVA, ShareGPT4V, chat messages: the
+            first answer is the caption) where there is no `caption` column; COCO's captions JSON ("coco": the captions
+            of an image are one row); a headerless TSV of captions and URLs ("url-tsv"); a folder of images with text
+            files ("sidecars"). "table" takes columns as they stand. With `allow_download` images that are URLs are
+            fetched when one is needed, into the cache folder.
 
     Raises:
-        BadData: nothing to audit, a missing column, or (policy "error") a bad row.
+        BadData: nothing to audit, a missing column, or (on_bad_row "error") a bad row.
         FileNotFoundError: no such file or folder.
+        TypeError: an option that is not there.
+        ValueError: a value outside its range.
     """
-    given = {name: value for name, value in locals().items() if name != "source"}
-    table = open_table(source, source_format=source_format, caption_column=caption_column)
-    root = chosen_root(image_root, table.root)
-    if join is not None:
-        table = joined(table, Path(join))
+    reading, chance = take(options, Reading, Chance, by="load_data")
+    table = open_table(source, source_format=reading.source_format, caption_column=reading.caption_column)
+    root = chosen_root(reading.image_root, table.root)
+    if reading.join is not None:
+        table = joined(table, Path(reading.join))
     if not table.columns:
-        raise BadData(f"{table.name} has no rows; an audit needs images with captions.")
-    roles = _Roles.of(table.columns, caption_column, image_column, reference_column, objects_column)
-    # Rows are read without their image bytes, which stay where they are until a model wants them.
-    rows = enumerate(limited(table.read(() if roles.image is None else (roles.image,)), limit))
-    usable = _usable(sampled(rows, sample, seed), roles, table.name, on_bad_row)
-    images = None
-    if roles.image is not None:
-        images = Images(table.column(roles.image), usable.numbers, root, allow_download=allow_download)
+        raise BadData(f"{table.name} has no rows; {NEED}.")
+    caption = find_column("caption", reading.caption_column, CAPTIONS, table.columns, required=True)
+    image = find_column("image", reading.image_column, (*IMAGES, *URLS), table.columns)
+    reference = find_column("reference", reading.reference_column, REFERENCES, table.columns)
+    objects = find_column("objects", reading.objects_column, OBJECTS, table.columns)
+
+    def look(row: Row) -> tuple[str, tuple[str, ...], frozenset[str] | None]:
+        text = _caption(row.get(str(caption)))
+        told = _texts(row.get(reference)) if reference else ()
+        return text, told, object_names(row.get(objects)) if objects else None
+
+    rows = usable(table, image, look, reading, chance.seed, need=NEED)
+    captions, references, kinds = zip(*rows.values, strict=True)
+    numbers, images = list(rows.ids.values()), None
+    if image is not None:
+        images = Images(table.column(image), numbers, root, allow_download=reading.allow_download)
     return AuditData(
-        ids=tuple(usable.ids),
-        captions=tuple(usable.captions),
-        references=tuple(usable.references) if roles.references else None,
-        objects=tuple(usable.objects) if roles.objects else None,
+        ids=tuple(rows.ids),
+        captions=captions,
+        references=references if reference else None,
+        objects=kinds if objects else None,
         images=images,
-        skipped=tuple(usable.skipped),
+        skipped=tuple(rows.skipped),
         source=table.name,
-        read=_read(source, given) if isinstance(source, (str, Path)) else None,
-        numbers=usable.numbers,
-        told_in=(str(table.chat or roles.caption), table.chat is not None),
+        read=_read(source, given(reading, chance)) if isinstance(source, (str, Path)) else None,
+        numbers=numbers,
+        told_in=(str(table.chat or caption), table.chat is not None),
     )
 
 
 @dataclass(frozen=True)
-class _Roles:
-    """Which column is what."""
+class Usable:
+    """Rows that can be used, and the others with reasons."""
 
-    caption: str
-    image: str | None
-    references: str | None
-    objects: str | None
-    id: str | None
-
-    @classmethod
-    def of(
-        cls, columns: list[str], caption: str | None, image: str | None, references: str | None, objects: str | None
-    ) -> _Roles:
-        captions = find_column("caption", caption, CAPTIONS, columns, required=True)
-        assert captions is not None
-        images = find_column("image", image, (*IMAGES, *URLS), columns)
-        return cls(
-            captions,
-            images,
-            find_column("reference", references, REFERENCES, columns),
-            find_column("objects", objects, OBJECTS, columns),
-            next((name for name in IDS if name in columns and name != images), None),
-        )
+    ids: dict[str, int]  # with their numbers in the source, from 0
+    values: list[Any]  # what is taken of each
+    skipped: list[Skipped]
 
 
-@dataclass(frozen=True)
-class _Usable:
-    """What an audit takes from the rows that it can use, and the others with reasons."""
-
-    ids: dict[str, int] = field(default_factory=dict)
-    captions: list[str] = field(default_factory=list)
-    references: list[tuple[str, ...]] = field(default_factory=list)
-    objects: list[frozenset[str] | None] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-
-
-def _usable(rows: Iterable[tuple[int, Row]], roles: _Roles, source: str, on_bad_row: OnBadRow) -> _Usable:
-    """The numbered rows, checked one by one.
+def usable(
+    table: Table, image: str | None, look: Callable[[Row], Any], reading: Reading, seed: int, *, need: str
+) -> Usable:
+    """The rows that are asked for, each as `look` has it, which raises `BadData` where it cannot be used.
 
     Raises:
-        BadData: none that can be used, or (policy "error") one that cannot.
+        BadData: none that can be used, which `need` tells what for, or (on_bad_row "error") one that cannot.
     """
-    out = _Usable()
-    for number, row in rows:
-        row_id = str(row[roles.id]) if roles.id and row.get(roles.id) is not None else str(number)
-        caption: Any = row.get(roles.caption)
-        problem = _problem(caption)
-        if problem is None and row_id in out.ids:
-            problem = f"its id is the same as that of row {out.ids[row_id]}"
-        if problem is None:
-            try:
-                references, objects = _texts(_cell(row, roles.references)), object_names(_cell(row, roles.objects))
-            except BadData as error:
-                problem = str(error)
-        if problem is not None:
-            if on_bad_row == "error":
-                raise BadData(f"row {row_id} of {source}: {problem}; mend it or pass on_bad_row='warn'.")
-            out.skipped.append(Skipped(row_id, problem))
+    id_name = next((name for name in IDS if name in table.columns and name != image), None)
+    out = Usable({}, [], [])
+    # Rows are read without their image bytes, which stay where they are until a model wants them.
+    rows = enumerate(itertools.islice(table.read(() if image is None else (image,)), reading.limit))
+    for number, row in sampled(rows, reading.sample, seed):
+        row_id = str(row[id_name]) if id_name and row.get(id_name) is not None else str(number)
+        try:
+            value = look(row)
+            if out.ids.setdefault(row_id, number) != number:
+                raise BadData(f"its id is the same as that of row {out.ids[row_id]}")
+        except BadData as problem:
+            if reading.on_bad_row == "error":
+                raise BadData(f"row {row_id} of {table.name}: {problem}; mend it or pass on_bad_row='warn'.") from None
+            out.skipped.append(Skipped(row_id, str(problem)))
             continue
-        out.ids[row_id] = number
-        out.captions.append(caption.strip())
-        out.references.append(references)
-        out.objects.append(objects)
-        out.numbers.append(number)
-    if not out.ids and not out.skipped:
-        raise BadData(f"{source} has no rows; an audit needs images with captions.")
+        out.values.append(value)
+    if out.skipped and not out.ids:
+        few = f"none of the {len(out.skipped)} rows of {table.name} can be used"
+        raise BadData(f"{few}; the first: {out.skipped[0].reason}.")
     if not out.ids:
-        raise BadData(
-            f"none of the {len(out.skipped)} rows of {source} can be used; the first: {out.skipped[0].reason}."
-        )
+        raise BadData(f"{table.name} has no rows; {need}.")
     return out
 
 
-def _read(source: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def _read(source: str | Path, options: dict[str, Any]) -> dict[str, Any]:
     """`AuditData.read`: JSON-able."""
-    usual = {name: option.default for name, option in inspect.signature(load_data).parameters.items()}
-    out = {"source": str(Path(source).absolute()) if Path(source).exists() else str(source)}
-    for name, value in given.items():
-        if value != usual[name]:
-            out[name] = str(Path(value).absolute()) if name in ("join", "image_root") else value
-    return out
+    whole = {"source": source, **options}
+    paths = [name for name in ("source", "join", "image_root") if name in whole]
+    if not Path(source).exists():
+        paths.remove("source")  # the name of a dataset
+    return {**whole, "source": str(source), **{name: str(Path(whole[name]).absolute()) for name in paths}}
 
 
 def read_rows(
@@ -322,16 +262,15 @@ def read_rows(
     return table, next((name for name in IDS if name in table.columns), None), caption
 
 
-def _cell(row: Row, column: str | None) -> Any:
-    return None if column is None else row.get(column)
-
-
-def _problem(caption: Any) -> str | None:
-    if isinstance(caption, Unusable):
-        return caption.reason
-    if not isinstance(caption, str):
-        return f"its caption is {type(caption).__name__}, not text" if caption is not None else "it has no caption"
-    return None if any(c.isalnum() for c in caption) else "its caption is empty"
+def _caption(value: Any) -> str:
+    """The caption; raises `BadData` where it is none."""
+    if isinstance(value, Unusable):
+        raise BadData(value.reason)
+    if not isinstance(value, str):
+        raise BadData("it has no caption" if value is None else f"its caption is {type(value).__name__}, not text")
+    if not any(c.isalnum() for c in value):
+        raise BadData("its caption is empty")
+    return value.strip()
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -361,3 +300,16 @@ def object_names(value: Any) -> frozenset[str] | None:
     if any(not isinstance(n, str) for n in names):
         raise BadData("its objects are no names; expected a list of names or of {'category': name}")
     return frozenset(n.strip() for n in names if n and n.strip())
+
+
+def thumbnails_of(data: AuditData) -> Callable[[str], bytes | None]:
+    """`jpeg_thumbnail` by row id; None for a row without a picture that can be read."""
+    row_of, images = {row_id: row for row, row_id in enumerate(data.ids)}, data.images
+
+    def thumbnail(row_id: str) -> bytes | None:
+        try:
+            return None if images is None else jpeg_thumbnail(images.encoded(row_of[row_id]))
+        except (OSError, ValueError, KeyError):  # a scorer of texts never looked at it; a report does without
+            return None
+
+    return thumbnail

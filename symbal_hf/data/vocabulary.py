@@ -11,10 +11,8 @@ from symbal_hf.core.errors import BadData
 def load_vocabulary(path: str | Path) -> dict[str, list[str]]:
     """Classes with synonyms from a JSON object {class: [synonym, ...]}, or a text file with one class a line.
 
-    The JSON of the CHAIR metric ({"inverse_synonym_dict": {synonym: class}}) and a flat {synonym: class} are read too.
-
-    Raises:
-        BadData: a file of another shape.
+    The JSON of the CHAIR metric ({"inverse_synonym_dict": {synonym: class}}) and a flat {synonym: class} are read too;
+    a file of another shape raises `BadData`.
     """
     path = Path(path)
     text = path.read_text("utf-8")

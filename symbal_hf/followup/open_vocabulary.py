@@ -17,7 +17,8 @@ from symbal_hf.core.options import Placing, values_of
 from symbal_hf.core.store import Store, key
 from symbal_hf.data.table import AuditData
 from symbal_hf.followup.detectors import Seen, images_of
-from symbal_hf.models.encoders.base import Batches, Place, Source, choose_place, find, fingerprint, loading
+from symbal_hf.models.encoders.base import Place, Source, choose_place, find, fingerprint, loading
+from symbal_hf.models.encoders.checkpoint import Batches
 from symbal_hf.models.encoders.decoding import decoded
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.models.encoders.jobs import Keys, keys_of, unreadable

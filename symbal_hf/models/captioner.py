@@ -3,57 +3,33 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib import resources
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import upright
+from symbal_hf.data.table import Images
 from symbal_hf.models.chat.prompting import PromptName
 from symbal_hf.models.chat.protocol import Answer
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import Images
-    from symbal_hf.models.parts import Parts
+from symbal_hf.models.composition import Model
+from symbal_hf.models.parts import Parts
 
 ASKED: PromptName = "describe_image"
 # How answers begin that are no caption; such a one would count as a false statement about the image.
-REFUSAL = re.compile(
-    r"(?:i['’]?m|i am) (?:(?:very|really|so) )?(?:sorry|afraid|unable|not able)\b"
-    r"|(?:sorry|unfortunately),? (?:but )?(?:i\b|there is no image|no image)"
-    r"|i (?:cannot|can['’]t|can not|could not|couldn['’]t) (?:actually )?(?:access|analy[sz]e|answer|assist|caption|"
-    r"comply|describe|discuss|fulfil|generate|help|identify|open|process|provide|see|view)"
-    r"|as an? (?:ai|language model|artificial)\b"
-    r"|(?:there is |there['’]s )?no image (?:was |is |has been )?(?:attached|given|provided|uploaded)"
-    r"|please (?:attach|provide|share|upload)\b",
-    re.IGNORECASE,
-)
+_BEGINNINGS = resources.files("symbal_hf.models").joinpath("refusals.txt").read_text("utf-8").splitlines()
+REFUSAL = re.compile("|".join(_BEGINNINGS), re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class PublishedCaptioner:
-    """What a captioner of the Hub needs."""
-
-    name: str
-    gpu_gb: float  # memory with room to work, in bfloat16
-    disk_gb: float  # size of the download
-    licence: str  # and "gated" where one has to ask
-    image_tokens: int  # of a 640 x 480 photo, as its processor cuts it up
-
-
+# Captioners of the Hub by the names that they may be given by.
 CAPTIONERS = {
-    "llava-1.5-7b": PublishedCaptioner("llava-hf/llava-1.5-7b-hf", 16, 14.1, "Llama 2", 576),
-    "llava-1.5-13b": PublishedCaptioner("llava-hf/llava-1.5-13b-hf", 29, 26, "Llama 2", 576),
-    "llava-onevision-7b": PublishedCaptioner("llava-hf/llava-onevision-qwen2-7b-ov-hf", 22, 15, "Apache-2.0", 2929),
-    "aya-vision-8b": PublishedCaptioner("CohereLabs/aya-vision-8b", 20, 17.3, "CC-BY-NC-4.0, gated", 2212),
+    "llava-1.5-7b": Model("llava-hf/llava-1.5-7b-hf", 16, 14.1, "Llama 2", image_tokens=576),
+    "llava-1.5-13b": Model("llava-hf/llava-1.5-13b-hf", 29, 26, "Llama 2", image_tokens=576),
+    "llava-onevision-7b": Model("llava-hf/llava-onevision-qwen2-7b-ov-hf", 22, 15, "Apache-2.0", image_tokens=2929),
+    "aya-vision-8b": Model("CohereLabs/aya-vision-8b", 20, 17.3, "CC-BY-NC-4.0, gated", image_tokens=2212),
 }
 
 
 def captioner_spec(model: str) -> str:
-    """The spec of a captioner that may be given by name.
-
-    Raises:
-        BadData: neither a name nor a spec.
-    """
+    """The spec of a captioner that may be given by name; raises `BadData` for neither a name nor a spec."""
     if model in CAPTIONERS:
         return f"hf:{CAPTIONERS[model].name}"
     if not model.startswith(("hf:", "openai:")):
@@ -72,11 +48,7 @@ class Upright:
         self._images = images
 
     def encoded(self, row: int) -> bytes:
-        """The file's bytes, or a PNG of its pixels.
-
-        Raises:
-            ValueError: an image that cannot be read.
-        """
+        """The file's bytes, or a PNG of its pixels; raises ValueError for an image that cannot be read."""
         try:
             return upright(self._images.encoded(row))
         except (OSError, SyntaxError, ValueError) as error:
@@ -95,29 +67,19 @@ def captions_of(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[Answer]:
-    """A caption of each of the N images, or why there is none: an empty answer or a refusal is no caption.
+    """A caption of each of the N images by model `spec`, or why there is none: a refusal is no caption.
 
-    Args:
-        parts: with the model `spec`.
-        prompt: what the model is asked; a captioner that takes no words is asked nothing.
-        max_tokens: of a caption, at least 1.
-        temperature: 0 for the likeliest caption; what is drawn above depends on `seed`.
-
-    Raises:
-        ChatFailed: the model answers nothing.
+    A captioner that takes no words is asked nothing. `temperature` 0 is for the likeliest caption; what is drawn above
+    depends on `seed`. Raises `ChatFailed` where the model answers nothing.
     """
-    decoding: dict[str, Any] = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
+    decoding = {"max_new_tokens": max_tokens, "temperature": temperature, "seed": seed}
     answers = parts.ask(spec, prompt, [{}] * n, images=images, rows=range(n), kind="text", **decoding)
-    return [_as_caption(answer) for answer in answers]
-
-
-def _as_caption(answer: Answer) -> Answer:
-    """The caption in an answer, or why it holds none."""
-    if answer.text is None:
-        return answer
-    text = answer.text.strip()
-    if not any(c.isalnum() for c in text):
-        return Answer(error="the model wrote nothing.")
-    if REFUSAL.match(text):
-        return Answer(error=f"the model refused: {text[:60]!r}{'...' * (len(text) > 60)}")
-    return Answer(text=text)
+    for i, answer in enumerate(answers):
+        text = (answer.text or "").strip()
+        if answer.text is not None and not any(c.isalnum() for c in text):
+            answers[i] = Answer(error="the model wrote nothing.")
+        elif REFUSAL.match(text):
+            answers[i] = Answer(error=f"the model refused: {text[:60]!r}{'...' * (len(text) > 60)}")
+        elif text:
+            answers[i] = Answer(text=text)
+    return answers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,33 +15,18 @@ SummarizerKind = Literal["phrases", "text-only", "vision-language", "object"]
 SCORERS: tuple[ScorerKind, ...] = get_args(ScorerKind)
 SUMMARIZERS: tuple[SummarizerKind, ...] = get_args(SummarizerKind)
 PLAIN = ("auto", "objects", "reference")  # scorers that take no model
-FACT_SCORERS = (
-    "embedding",
-    "text-only",
-    "vision-language",
-    "object",
-)  # of sentences; the others judge concepts
+FACT_SCORERS = ("embedding", "text-only", "vision-language", "object")  # of sentences; the others judge concepts
 CHATS = ("hf", "openai", "file", "object")
+STAGED = ("scorer_1", "scorer_2", "summarizer_1", "summarizer_2")
 
 
 @dataclass(frozen=True)
 class Composition:
-    """The parts of one system, each by name (paper section 4, appendix A).
+    """The parts of one system, each by name, as `symbal_hf.core.options.Parts` has them (paper section 4, appendix A).
 
-    Attributes:
-        text_encoder: of facts, such as "st:Qwen/Qwen3-Embedding-8B"; see `symbal_hf.models.encoders.load`.
-        image_encoder: of images.
-        scorer_1: what captions are checked against in stage 1: "objects", "reference", "embedding[:ENCODER]",
-            "text-only[:CHAT]", "vision-language[:CHAT]", or "auto": what the chat model sees where there is one, else
-            the surest of the first three that the data allow.
-        scorer_2: the same in stage 2; "auto" is what stage 1 takes.
-        summarizer_1: names t: "phrases" (no language model), "text-only[:CHAT]" or "vision-language[:CHAT]".
-        summarizer_2: names v.
-        captioner: captions of images where no references are: a CHAT model, "file:captions.jsonl", or None.
-        chat: the CHAT model of every scorer and summarizer that names none: "hf:MODEL[@revision]" (in process) or
-            "openai:URL#MODEL" (a server).
-
-    "object:NAME" stands for a part that the caller gave as an object; see `symbal_hf.models.parts.named`.
+    A scorer "auto" of stage 1 is what the chat model sees where there is one, else the surest of objects, reference
+    and embedding that the data allow; of stage 2 it is what stage 1 takes. "object:NAME" stands for a part that the
+    caller gave as an object; see `symbal_hf.models.parts.named`.
     """
 
     text_encoder: str = "lite"
@@ -54,29 +39,23 @@ class Composition:
     chat: str | None = None
 
     def __post_init__(self) -> None:
-        for part in ("scorer_1", "scorer_2"):
-            if self.chat is not None and getattr(self, part) == "auto":
+        for part in STAGED:
+            role = part[:-2]
+            if role == "scorer" and self.chat is not None and getattr(self, part) == "auto":
                 object.__setattr__(self, part, "vision-language")
-            kind, model = split_part(getattr(self, part))
-            if kind not in SCORERS or (kind in PLAIN and model):
-                raise BadData(f"{part}={getattr(self, part)!r}; a scorer is one of {', '.join(SCORERS)}.")
-        for part in ("summarizer_1", "summarizer_2"):
-            kind, _ = split_part(getattr(self, part))
-            if kind not in SUMMARIZERS:
-                raise BadData(f"{part}={getattr(self, part)!r}; a summarizer is one of {', '.join(SUMMARIZERS)}.")
-        if self.summarizer_1.startswith("vision-language"):
-            raise BadData("summarizer_1='vision-language'; facts are text, so t is named by phrases or text-only.")
-        for part in ("scorer_1", "scorer_2", "summarizer_1", "summarizer_2"):
-            kind, model = split_part(getattr(self, part))
+            spec = getattr(self, part)
+            kind, model = split_part(spec)
+            known: tuple[str, ...] = SCORERS if role == "scorer" else SUMMARIZERS
+            if kind not in known or (kind in PLAIN and model):
+                raise BadData(f"{part}={spec!r}; a {role} is one of {', '.join(known)}.")
+            if part == "summarizer_1" and kind == "vision-language":
+                raise BadData("summarizer_1='vision-language'; facts are text, so t is named by phrases or text-only.")
             if kind in ("text-only", "vision-language") and model is None and self.chat is None:
-                raise BadData(f"{part}={getattr(self, part)!r} asks a chat model; name it there or with chat.")
-        for part in ("chat", "captioner"):
+                raise BadData(f"{part}={spec!r} asks a chat model; name it there or with chat.")
+        for part, more in (("chat", ""), ("captioner", ", or file:captions.jsonl")):
             spec = getattr(self, part)
             if spec is not None and (spec.partition(":")[0] not in CHATS or (part == "chat" and spec[:5] == "file:")):
-                raise BadData(
-                    f"{part}={spec!r}; give hf:MODEL or openai:URL#MODEL"
-                    + (", or file:captions.jsonl." if part == "captioner" else ".")
-                )
+                raise BadData(f"{part}={spec!r}; give hf:MODEL or openai:URL#MODEL{more}.")
 
     @property
     def calibrated(self) -> bool:
@@ -102,7 +81,7 @@ class Composition:
         names = {f.name for f in fields(self)}
         if strange := sorted(parts.keys() - names):
             raise BadData(f"no part {strange[0]!r}; the parts are {', '.join(sorted(names))}.")
-        return Composition(**{**asdict(self), **{name: spec for name, spec in parts.items() if spec is not None}})
+        return replace(self, **{name: spec for name, spec in parts.items() if spec is not None})
 
     def settled(self, *, objects: bool, references: bool, images: bool) -> Composition:
         """The composition with the scorers that the data allow in the place of "auto".
@@ -157,25 +136,16 @@ def split_part(spec: str) -> tuple[str, str | None]:
 
 @dataclass(frozen=True)
 class Model:
-    """What one model of a preset needs.
+    """What a model of a preset, or a captioner, needs."""
 
-    Attributes:
-        name: Hub id, or architecture/weights of open_clip.
-        gpu_gb: memory with room to work, in bfloat16.
-        disk_gb: size of the download.
-        licence: and "gated" where one has to ask.
-        parameters_b: billions of parameters of a chat model.
-        serve: the line that serves it, in vLLM's own environment.
-        note: what else to know.
-    """
-
-    name: str
-    gpu_gb: float
-    disk_gb: float
-    licence: str
-    parameters_b: float | None = None
-    serve: str | None = None
-    note: str = ""
+    name: str  # Hub id, or architecture/weights of open_clip
+    gpu_gb: float  # memory with room to work, in bfloat16
+    disk_gb: float  # size of the download
+    licence: str  # and "gated" where one has to ask
+    parameters_b: float | None = None  # billions of parameters of a chat model
+    serve: str | None = None  # the line that serves it, in vLLM's own environment
+    note: str = ""  # what else to know
+    image_tokens: int = 400  # of a 640 x 480 photo, as its processor cuts it up
 
 
 @dataclass(frozen=True)
@@ -195,11 +165,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def load_preset(name: str | Path) -> Preset:
-    """A packaged preset by name, or one from a YAML file of the same shape.
-
-    Raises:
-        BadData: no such preset, or a file of another shape.
-    """
+    """A packaged preset, or one from a YAML file of the same shape; raises `BadData` where it is neither."""
     import yaml
 
     path = Path(name)

@@ -20,40 +20,24 @@ CLUSTERS, MEMBERS = 5, 60  # what the paper method looks at by default
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions of one kind to one model.
+    """Questions of one kind to one model."""
 
-    Attributes:
-        part: which part asks.
-        model: which model is asked.
-        calls: at most; equal questions are asked once, and answered ones never again.
-        tokens_in: of all prompts and images.
-        tokens_out: of all answers.
-    """
-
-    part: str
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
+    part: str  # which part asks
+    model: str  # which model is asked
+    calls: int  # at most; equal questions are asked once, and answered ones never again
+    tokens_in: int  # of all prompts and images
+    tokens_out: int  # of all answers
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Everything an audit will ask.
+    """Everything an audit will ask."""
 
-    Attributes:
-        rows: of the data.
-        facts: different pairs of an image and a fact.
-        asked: questions by part.
-        embedded: (part, encoder, number of texts and images that it embeds).
-        hours: for all questions at `tflops` of useful work a second, or None where a model's size is unknown.
-    """
-
-    rows: int
-    facts: int
-    asked: tuple[Questions, ...]
-    embedded: tuple[tuple[str, str, int], ...]
-    hours: float | None
+    rows: int  # of the data
+    facts: int  # different pairs of an image and a fact
+    asked: tuple[Questions, ...]  # questions by part
+    embedded: tuple[tuple[str, str, int], ...]  # (part, encoder, number of texts and images that it embeds)
+    hours: float | None  # for all questions, or None where a model's size is unknown
 
 
 @dataclass(frozen=True)
@@ -92,20 +76,16 @@ def estimate(
     image_tokens: int = 400,
     tflops: float = 400.0,
 ) -> Estimate:
-    """Count what the audit asks at most.
+    """Calls and tokens that the audit asks for at most, and hours by 2 x parameters x tokens over `tflops`.
 
     Args:
         data: the rows; pixels are not looked at.
-        composition: which models.
         method: "paper" adds its clusters' second scores and summaries.
         models: sizes, as a preset lists them.
         prompts: whose lengths are counted.
         settings: how many datasets `data` stands for, each of which has summaries of its own.
         image_tokens: an image costs this many; 256 for Gemma, about 400 for a 640 x 480 photo of Qwen2.5-VL.
         tflops: useful teraflops a second over all GPUs: about 400 for one H100 in bfloat16, less for small batches.
-
-    Returns:
-        Calls, tokens, and hours by 2 x parameters x tokens over `tflops`.
     """
     prompts = prompts or Prompts()
     sizes = _sizes(data)

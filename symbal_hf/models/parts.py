@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Group, values_of
 from symbal_hf.core.store import Store
+from symbal_hf.data.table import AuditData, Images
 from symbal_hf.models.chat.asking import Asking, Ledger, ask
-from symbal_hf.models.chat.prompting import PromptName, Prompts
+from symbal_hf.models.chat.local import LocalModel
+from symbal_hf.models.chat.prompting import PROMPTS, PromptName, Prompts
 from symbal_hf.models.chat.protocol import Answer, ChatModel, Message
 from symbal_hf.models.composition import CHATS, Composition, split_part
 from symbal_hf.models.encoders.embedding import Progress, embed_images, embed_texts, quiet
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import AuditData, Images
-    from symbal_hf.models.encoders.base import JointEncoder
+from symbal_hf.models.encoders.lite import LiteVision, MiniLM
+from symbal_hf.models.encoders.load import Kind, load_encoder
 
 
 class Encoded(Protocol):
@@ -30,7 +30,6 @@ class Encoded(Protocol):
 
     def encoded(self, row: int) -> bytes:
         """The file's bytes."""
-        ...
 
 
 AT_ONCE = 1024  # questions whose images are in memory together
@@ -39,31 +38,17 @@ AT_ONCE_BYTES = 2**28  # of these images, however few they are then
 
 @dataclass
 class Parts:
-    """What a composed audit works with.
+    """What a composed audit works with; more of the options is said where they are declared, in `core.options`.
 
-    Attributes:
-        composition: which models.
-        store: where vectors and answers are kept.
-        prompts: what chat models are asked.
-        ledger: who was asked how much.
-        objects: models given as objects, by spec, and functions by the part that they play (see `named`); other
-            models are loaded by their specs.
-        concurrency: questions in flight to one server.
-        members: of a cluster that a summarizer looks at, at most; more change the most frequent names no further.
-        device: where models of this process run: "auto", "cpu", "cuda", "cuda:1", "mps".
-        dtype: their numbers: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
-        device_map: "auto" spreads a model that fits no single GPU over all of them.
-        devices: processes that embed on this machine, of one GPU each where the encoder is on one.
-        num_nodes: machines that a launcher has started this program on; see
-            `symbal_hf.models.encoders.embedding.embed`.
-        strategy: "auto" shares the work with all processes of a launcher, which must then all do the same.
-        progress: wraps long loops.
+    `objects` holds models given as objects, by spec, and functions by the part that they play (see `named`); other
+    models are loaded by their specs. `strategy` "auto" shares the work with all processes of a launcher, which must
+    then all do the same.
     """
 
-    composition: Composition
-    store: Store
-    prompts: Prompts = field(default_factory=Prompts)
-    ledger: Ledger = field(default_factory=Ledger)
+    composition: Composition  # which models
+    store: Store  # where vectors and answers are kept
+    prompts: Prompts = field(default_factory=Prompts)  # what chat models are asked
+    ledger: Ledger = field(default_factory=Ledger)  # who was asked how much
     objects: dict[str, Any] = field(default_factory=dict)
     concurrency: int = 32
     members: int = 60
@@ -73,17 +58,14 @@ class Parts:
     devices: int = 1
     num_nodes: int = 1
     strategy: str | None = None
-    progress: Progress = quiet
+    progress: Progress = quiet  # wraps long loops
 
     def __post_init__(self) -> None:
         self._wanted = self.composition
+        self._encoders: dict[tuple[str, str], Any] = {}
 
     def settle(self, data: AuditData) -> None:
-        """Let scorers "auto" be what these data allow.
-
-        Raises:
-            BadData: data without what a scorer checks captions against.
-        """
+        """Let scorers "auto" be what these data allow; raises `BadData` for a scorer that they do not."""
         self.composition = self._wanted.settled(
             objects=data.objects is not None, references=data.references is not None, images=data.images is not None
         )
@@ -111,76 +93,47 @@ class Parts:
         images: Encoded | None = None,
         rows: Sequence[int] | NDArray[np.int64] | None = None,
         kind: Asking,
-        max_new_tokens: int = 256,
-        temperature: float = 0.0,
-        seed: int = 0,
+        **decoding: Any,
     ) -> list[Answer]:
         """The answers of model `spec` to a prompt, one for each of `values`, about the images of `rows` where given.
 
         Images are read some hundred at a time, so that no more of them are held. A captioner that takes no words is
-        shown the image alone.
+        shown the image alone. `decoding` is max_new_tokens, temperature and seed of `symbal_hf.models.chat.asking.ask`.
         """
-        model, told = self.chat(spec), self.prompts.hash(prompt)
+        model = self.chat(spec)
         wordless = kind == "text" and getattr(model, "wordless", False)
         answers: list[Answer] = [Answer(error="no such image")] * len(values)
         # All questions about one image come together: a server keeps what it made of it.
         order = list(range(len(values))) if rows is None else sorted(range(len(values)), key=lambda i: int(rows[i]))
-        left, answered = iter(order), False
-        while True:
-            part, conversations, size = [], [], 0
-            seen: dict[int, bytes | str] = {}
-            for i in left:
-                shown: tuple[bytes, ...] = ()
-                if images is not None and rows is not None:
-                    row = int(rows[i])
-                    if row not in seen:
-                        seen[row] = _read(images, row)
-                        size += len(seen[row])
-                    file = seen[row]
-                    if isinstance(file, str):
-                        answers[i] = Answer(error=file)
-                        continue
-                    shown = (file,)
-                part.append(i)
-                text = "" if wordless else self.prompts.render(prompt, **values[i])
-                conversations.append((Message(text, images=shown),))
-                if len(part) == AT_ONCE or size > AT_ONCE_BYTES:
-                    break
-            if not part:
-                return answers
-            label = prompt.replace("_", " ")
-            found = ask(
-                model,
-                conversations,
-                kind=kind,
-                prompt_hash="" if wordless else told,
-                store=self.store,
-                ledger=self.ledger,
-                max_new_tokens=max_new_tokens,
-                temperature=temperature,
-                seed=seed,
-                progress=partial(_labelled, self.progress, label),
-                answers_before=answered,
-            )
-            for i, answer in zip(part, found, strict=True):
+        answered = False
+        told = "" if wordless else self.prompts.hash(prompt)
+        how: dict[str, Any] = {"prompt_hash": told, "store": self.store, "ledger": self.ledger, **decoding}
+
+        def labelled(items: Any, _: str, total: int) -> Any:
+            return self.progress(items, prompt.replace("_", " "), total)
+
+        for piece in _pieces(order, images, rows, answers):
+            texts = ["" if wordless else self.prompts.render(prompt, **values[i]) for i, _ in piece]
+            asked = [(Message(text, images=shown),) for text, (_, shown) in zip(texts, piece, strict=True)]
+            found = ask(model, asked, kind=kind, progress=labelled, answers_before=answered, **how)
+            for (i, _), answer in zip(piece, found, strict=True):
                 answers[i] = answer
                 answered = answered or answer.text is not None
+        return answers
 
     def text_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) unit vectors of texts by the composition's text encoder."""
-        return embed_texts(texts, self._text_encoder, **self.shared)
+        return embed_texts(texts, self._encoder(self.composition.text_encoder, "text"), **self.shared)
 
     def image_vectors(self, images: Images) -> tuple[NDArray[np.float32], dict[int, str]]:
         """(N, D) unit vectors of images by the composition's image encoder, and why some could not be read."""
-        return embed_images(images, self._image_encoder, **self.shared)
+        return embed_images(images, self._encoder(self.composition.image_encoder, "image"), **self.shared)
 
     def phrase_vectors(self, phrases: Sequence[str]) -> NDArray[np.float32]:
         """(T, 384) unit vectors of short phrases, always by the small text encoder.
 
         "Same thing" begins at a cosine that differs from encoder to encoder; it is known for this one.
         """
-        from symbal_hf.models.encoders.lite import MiniLM
-
         return embed_texts(phrases, MiniLM(), **self.shared)
 
     @property
@@ -191,99 +144,92 @@ class Parts:
             "strategy": self.strategy,
         }  # fmt: skip
 
-    def joint(self, part: str) -> JointEncoder:
+    def joint(self, part: str) -> Any:
         """The encoder of images and texts that scorer `part` compares them by."""
-        from symbal_hf.models.encoders.load import load_joint_encoder
-
         kind, spec = split_part(getattr(self.composition, part))
-        spec = (spec if kind == "embedding" else None) or self.composition.image_encoder
-        if spec not in self._joint:
-            self._joint[spec] = self.objects.get(spec) or load_joint_encoder(spec, **self._place(spec))
-        return self._joint[spec]
+        return self._encoder((spec if kind == "embedding" else None) or self.composition.image_encoder, "joint")
 
-    @cached_property
-    def _joint(self) -> dict[str, JointEncoder]:
-        return {}
-
-    @cached_property
-    def _text_encoder(self) -> Any:
-        from symbal_hf.models.encoders.load import load_text_encoder
-
-        spec = self.composition.text_encoder
-        return self.objects.get(spec) or load_text_encoder(spec, **self._place(spec))
-
-    @cached_property
-    def _image_encoder(self) -> Any:
-        from symbal_hf.models.encoders.load import load_image_encoder
-
-        spec = self.composition.image_encoder
-        return self.objects.get(spec) or load_image_encoder(spec, **self._place(spec))
-
-    def _place(self, spec: str) -> dict[str, Any]:
-        """Where this encoder runs: the lite ones stay on the CPU, and only transformers' own can be spread."""
-        if spec.startswith("lite"):
-            return {}
-        spread = self.device_map if spec.startswith("transformers:") else None
-        return {"device": self.device, "dtype": self.dtype, "device_map": spread}
+    def _encoder(self, spec: str, what: Kind) -> Any:
+        if (spec, what) not in self._encoders:
+            # The lite ones stay on the CPU, and only transformers' own can be spread.
+            spread = self.device_map if spec.startswith("transformers:") else None
+            place: dict[str, Any] = {"device": self.device, "dtype": self.dtype, "device_map": spread}
+            place = {} if spec.startswith("lite") else place
+            self._encoders[spec, what] = self.objects.get(spec) or load_encoder(what, spec, **place)
+        return self._encoders[spec, what]
 
     def provenance(self) -> dict[str, Any]:
         """Names, revisions and prompt hashes of everything, and how much was asked; no text, image or key."""
-        used = {name: self.prompts.hash(name) for name in sorted(self._asked)}
+        asked = {told for count in self.ledger.counts.values() for told in count.prompts}
+        used = {name: told for name in sorted(PROMPTS) if (told := self.prompts.hash(name)) in asked}
         composition = without_passwords(asdict(self.composition))
         return {"composition": composition, **self.lite(), "prompts": used, **self.ledger.as_dict()}
 
     def lite(self) -> dict[str, str]:
         """The packaged models that judge, by what they are for."""
-        from symbal_hf.models.encoders.lite import LiteVision, MiniLM
-
         models = {"text": MiniLM.name}
         if self.composition.calibrated:
             vision = LiteVision()
             models |= {"image": vision.name, "adapter": vision.fingerprint}
         return models
 
-    @property
-    def _asked(self) -> list[PromptName]:
-        from symbal_hf.models.chat.prompting import PROMPTS
 
-        hashes = {one for group in self.ledger.prompts.values() for one in group}
-        return [name for name in PROMPTS if self.prompts.hash(name) in hashes]
+def _pieces(
+    order: Sequence[int], images: Encoded | None, rows: Any, answers: list[Answer]
+) -> Iterator[list[tuple[int, tuple[bytes, ...]]]]:
+    """Questions with their images, as many at a time as memory has room for; `answers` tells why some have none."""
+    piece: list[tuple[int, tuple[bytes, ...]]] = []
+    seen: dict[int, bytes | str] = {}
+    size = 0
+    for i in order:
+        shown: tuple[bytes, ...] = ()
+        if images is not None and rows is not None:
+            row = int(rows[i])
+            if row not in seen:
+                try:
+                    seen[row] = images.encoded(row)
+                except (OSError, ValueError) as error:
+                    seen[row] = f"its image cannot be read ({error})"
+                size += len(seen[row])
+            file = seen[row]
+            if isinstance(file, str):
+                answers[i] = Answer(error=file)
+                continue
+            shown = (file,)
+        piece.append((i, shown))
+        if len(piece) == AT_ONCE or size > AT_ONCE_BYTES:
+            yield piece
+            piece, seen, size = [], {}, 0
+    if piece:
+        yield piece
 
 
 def parts_with(composition: Composition, *groups: Group, **fields: Any) -> Parts:
-    """`Parts` with the options of these groups (of `Asking`, `Placing` and others), which are its fields.
-
-    Args:
-        composition: which models.
-        groups: with `Asking` among them.
-        fields: the others, as `Parts` has them.
-    """
+    """`Parts` with the options of these groups, `Asking` among them, and further fields."""
     options = values_of(*groups)
     folder = options.pop("prompts")
     return Parts(composition, prompts=Prompts(None if folder is None else Path(folder)), **options, **fields)
 
 
 def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, Any]]:
-    """Parts of which some are objects: what a `Composition` calls each, and the objects as `Parts.objects` has them.
+    """Parts (-> spec, object or None) of which some are objects: what a `Composition` calls each, and the objects.
 
-    Args:
-        given: part -> spec, object or None. A chat model (`symbal_hf.models.chat.protocol.ChatModel`) may be any part
-            but an encoder;
-            as a scorer it looks at images, as the first summarizer it reads, as the second it looks. An encoder
-            (`symbal_hf.models.encoders.load`) may be an encoder, or a scorer if it joins images and texts. A function
-            may be a
-            scorer, `f(images, facts)` -> alignment of each pair in [0, 1] or None, or a summarizer, `f(texts)` ->
-            names of what they share, best first.
+    A chat model (`symbal_hf.models.chat.protocol.ChatModel`) may be any part but an encoder; as a scorer it looks at
+    images, as the first summarizer it reads, as the second it looks. An encoder (`symbal_hf.models.encoders.load`) may
+    be an encoder, or a scorer if it joins images and texts. A function may be a scorer, `f(images, facts)` -> alignment
+    of each pair in [0, 1] or None, or a summarizer, `f(texts)` -> names of what they share, best first.
 
     Raises:
-        BadData: an object that cannot play its part.
+        BadData: an object that cannot play its part, or a name that is no encoder's, whether or not it is loaded.
     """
     specs: dict[str, str | None] = {}
     objects: dict[str, Any] = {}
     for part, value in given.items():
         if value is None or isinstance(value, str):
-            if value is not None and part.endswith("_encoder"):
-                _check_encoder(part, value)
+            kind, _, model = (value or "").partition(":")
+            known = value in (None, "lite") or (kind in ("lite", "open_clip", "transformers", "st") and model)
+            if part.endswith("_encoder") and not known:
+                raise BadData(f"{part}={value!r}; give lite, open_clip:NAME/TAG, transformers:MODEL or st:MODEL.")
             specs[part] = value
             continue
         kind = _kind(part, value)
@@ -295,13 +241,6 @@ def named(given: Mapping[str, Any]) -> tuple[dict[str, str | None], dict[str, An
             name = f"object:{name}"
         specs[part], objects[name] = (f"{kind}:{name}" if kind else name), value
     return specs, objects
-
-
-def _check_encoder(part: str, spec: str) -> None:
-    """Raises `BadData` for a name that is no encoder's, whether or not it would be loaded."""
-    kind, _, model = spec.partition(":")
-    if spec != "lite" and not (kind in ("lite", "open_clip", "transformers", "st") and model):
-        raise BadData(f"{part}={spec!r}; give lite, open_clip:NAME/TAG, transformers:MODEL or st:MODEL.")
 
 
 def _kind(part: str, value: Any) -> str:
@@ -325,28 +264,15 @@ def _kind(part: str, value: Any) -> str:
     raise BadData(f"{part}={type(value).__name__} object; give a name, or {need}.")
 
 
-def load_chat(
-    spec: str,
-    *,
-    concurrency: int = 32,
-    batch_size: int = 8,
-    device: str = "auto",
-    dtype: str = "auto",
-    device_map: str | None = None,
-) -> ChatModel:
+def load_chat(spec: str, *, concurrency: int = 32, batch_size: int = 8, **place: Any) -> ChatModel:
     """A chat model by its spec: "hf:MODEL[@revision]" in this process, "openai:URL#MODEL" at a server.
 
-    Raises:
-        BadData: a spec of neither form.
+    `place` has the options of `symbal_hf.core.options.Placing`, for a model of this process.
     """
     kind, _, rest = spec.partition(":")
     if kind == "hf" and rest:
-        from symbal_hf.models.chat.local import LocalModel
-
         model, _, revision = rest.partition("@")
-        return LocalModel(
-            model, revision=revision or None, batch_size=batch_size, device=device, dtype=dtype, device_map=device_map
-        )
+        return LocalModel(model, revision=revision or None, batch_size=batch_size, **place)
     if kind == "openai" and "#" in rest:
         from symbal_hf.models.chat.server import ServerModel
 
@@ -358,20 +284,6 @@ def load_chat(
     raise BadData(f"chat model {spec!r}; give hf:MODEL[@revision] or openai:http://HOST:PORT/v1#MODEL.")
 
 
-def _read(images: Encoded, row: int) -> bytes | str:
-    """The image's file, or why it cannot be read."""
-    try:
-        return images.encoded(row)
-    except (OSError, ValueError) as error:
-        return f"its image cannot be read ({error})"
-
-
-def _labelled(progress: Progress, label: str, items: Any, _: str, total: int) -> Any:
-    return progress(items, label, total)
-
-
 def without_passwords(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Specs without user names and passwords in their addresses."""
-    import re
-
     return {k: re.sub(r"//[^/@#\s]*@", "//", v) if isinstance(v, str) else v for k, v in parts.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.opening import open_table
 from symbal_hf.data.pixels import decode
+from symbal_hf.data.table import AuditData
+from symbal_hf.language.facts import Facts
 from symbal_hf.models.captioner import Upright, captions_of
+from symbal_hf.models.chat.prompting import PromptName
+from symbal_hf.models.chat.protocol import features
 from symbal_hf.models.composition import split_part
 from symbal_hf.models.encoders.embedding import embed_images, embed_texts
-
-if TYPE_CHECKING:
-    from symbal_hf.data.table import AuditData
-    from symbal_hf.language.facts import Facts
-    from symbal_hf.models.parts import Parts
-
+from symbal_hf.models.parts import Parts
 
 PAIRS = 64  # images and facts that a function of the caller's gets at once
 
@@ -30,14 +29,8 @@ def score_facts(
 ) -> NDArray[np.float32]:
     """(len(which),) alignment in [0, 1] of these facts with the images of their rows; low is misaligned.
 
-    NaN where the model failed or answered otherwise than asked: a third state, neither aligned nor not.
-
-    Args:
-        parts: the models.
-        part: "scorer_1" or "scorer_2".
-        data: the rows; with references the chat models are told them as the truth.
-        facts: all facts.
-        which: indices into `facts`.
+    NaN where the model failed or answered otherwise than asked: a third state, neither aligned nor not. `part` is
+    "scorer_1" or "scorer_2"; with references the chat models are told them as the truth.
 
     Raises:
         BadData: a scorer that needs images, or captions of them, where there are none.
@@ -49,33 +42,35 @@ def score_facts(
         return _by_function(parts, part, data, facts, which)
     spec = parts.composition.chat_of(part)
     assert spec is not None  # a composition without one cannot be made
-    texts = [facts.text[f] for f in which]
     rows = facts.row[which]
+    known = list(range(len(which)))
+    prompt: PromptName = "fact_of_text"
+    shown: dict[str, Any] = {}
+    truth: Sequence[tuple[str, ...]] | None
     if kind == "text-only":
         truth = image_texts(parts, data)
         if truth is None:
-            raise BadData(
-                f"{part}=text-only compares facts with a text about the image; give references or a captioner."
-            )
-        known = [i for i, row in enumerate(rows) if truth[row]]
-        values = [{"reference": " ".join(truth[rows[i]]), "fact": texts[i]} for i in known]
-        answers = parts.ask(spec, "fact_of_text", values, kind="yes")
+            what = "compares facts with a text about the image"
+            raise BadData(f"{part}=text-only {what}; give references or a captioner.")
+        known = [i for i in known if truth[rows[i]]]
+    elif data.images is None:
+        raise BadData(f"{part}=vision-language looks at images, and the source has none; use text-only.")
     else:
-        if data.images is None:
-            raise BadData(f"{part}=vision-language looks at images, and the source has none; use text-only.")
-        known = list(range(len(which)))
-        if data.references is not None and all(data.references):
-            told = [" ".join(data.references[row]) for row in rows]
-            values = [{"reference": reference, "fact": text} for reference, text in zip(told, texts, strict=True)]
-            answers = parts.ask(spec, "fact_of_image_and_text", values, images=data.images, rows=rows, kind="yes")
-        else:
-            values = [{"fact": text} for text in texts]
-            answers = parts.ask(spec, "fact_of_image", values, images=data.images, rows=rows, kind="yes")
+        truth, shown = _references(data), {"images": data.images, "rows": rows}
+        prompt = "fact_of_image_and_text" if truth else "fact_of_image"
+    told = [{"reference": " ".join(truth[rows[i]])} if truth else {} for i in known]
+    values = [{**one, "fact": facts.text[which[i]]} for i, one in zip(known, told, strict=True)]
+    answers = parts.ask(spec, prompt, values, kind="yes", **shown)
     out = np.full(len(which), np.nan, np.float32)
     for i, answer in zip(known, answers, strict=True):
         if answer.yes is not None:
             out[i] = answer.yes
     return out
+
+
+def _references(data: AuditData) -> Sequence[tuple[str, ...]] | None:
+    """What the data tell of each image, where they tell of all."""
+    return data.references if data.references is not None and all(data.references) else None
 
 
 def _cosines(parts: Parts, part: str, data: AuditData, facts: Facts, which: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -135,10 +130,9 @@ def _from_file(path: Path, data: AuditData) -> list[tuple[str, ...]]:
     if not path.is_file():
         raise FileNotFoundError(f"no file {path} of captions; make it, or name another captioner.")
     rows = open_table(path)
-    columns = rows.columns
-    name = next((c for c in ("image_id", "id", "row_id") if c in columns), None)
-    if name is None or "caption" not in columns:
-        raise BadData(f"{path} has the columns {', '.join(columns)}; captions need image_id and caption.")
+    name = next((c for c in ("image_id", "id", "row_id") if c in rows.columns), None)
+    if name is None or "caption" not in rows.columns:
+        raise BadData(f"{path} has the columns {', '.join(rows.columns)}; captions need image_id and caption.")
     known = {str(row[name]): row["caption"] for row in rows if isinstance(row["caption"], str)}
     found: list[tuple[str, ...]] = [(known[row_id],) if known.get(row_id, "").strip() else () for row_id in data.ids]
     if not any(found):
@@ -148,13 +142,10 @@ def _from_file(path: Path, data: AuditData) -> list[tuple[str, ...]]:
 
 def image_features(parts: Parts, spec: str, data: AuditData, rows: Sequence[int]) -> list[tuple[str, ...] | None]:
     """What a vision-language model lists for these rows; None where it failed or answered in another form."""
-    from symbal_hf.models.chat.protocol import features
-
     if data.images is None:
         raise BadData("features of images were asked for, and the source has no images.")
-    if data.references is not None and all(data.references):
-        values = [{"reference": " ".join(data.references[row])} for row in rows]
-        answers = parts.ask(spec, "features_of_image_and_text", values, images=data.images, rows=rows, kind="text")
-    else:
-        answers = parts.ask(spec, "features_of_image", [{}] * len(rows), images=data.images, rows=rows, kind="text")
+    truth = _references(data)
+    values = [{"reference": " ".join(truth[row])} if truth else {} for row in rows]
+    prompt: PromptName = "features_of_image_and_text" if truth else "features_of_image"
+    answers = parts.ask(spec, prompt, values, images=data.images, rows=rows, kind="text")
     return [None if answer.text is None else features(answer.text) for answer in answers]

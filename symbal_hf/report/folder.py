@@ -9,8 +9,7 @@ from typing import Any
 from symbal_hf.core.errors import MissingModel
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import reread
-from symbal_hf.data.pixels import thumbnails_of
-from symbal_hf.data.table import AuditData
+from symbal_hf.data.table import AuditData, thumbnails_of
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.report.page import write_report
 from symbal_hf.results.findings import AuditResult, load_result

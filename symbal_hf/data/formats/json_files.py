@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.formats.conversations import edited_value
-from symbal_hf.data.formats.plain_text import checked, copy_text, lines, literal, written
-from symbal_hf.data.formats.protocol import Edits, Row, Table, check_columns, streamed
+from symbal_hf.data.formats.plain_text import TextFile, lines, literal, written
+from symbal_hf.data.formats.protocol import Edits, Row, check_columns
 
 CHUNK = 1 << 20  # characters read at once, at least
 NEXT = re.compile(r"[^ \t\n\r]")
-BETWEEN = re.compile(r"[ \t\n\r,\[]*")
 DECODE = json.JSONDecoder().raw_decode
 
 
-@dataclass(frozen=True)
-class JsonLines:
+class JsonLines(TextFile):
     """One object a line; any file that is nothing else is read so."""
 
-    name: Literal["jsonl"] = "jsonl"
+    name = "jsonl"
 
     def sniff(self, path: Path) -> bool:
-        """Whatever no other format has taken."""
         return True
 
-    def rows(self, files: Sequence[Path]) -> Table:
-        """The objects, line by line."""
-        return streamed(lambda: checked(files[0], _objects(files[0])))
+    def read(self, path: Path) -> Iterator[Row]:
+        for number, line in enumerate(lines(path), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                why = f"no valid JSON ({error.msg})"
+                raise BadData(f"{path}, line {number}: {why}; is the file cut off?") from error
+            if not isinstance(row, dict):
+                kind = type(row).__name__
+                raise BadData(f"{path}, line {number}: a {kind}; the file must hold one JSON object a line.")
+            yield row
 
-    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
-        """Lines of untouched rows keep every byte; a changed one is written anew."""
-        _check_first(_objects(files[0]), edits)
-        return copy_text(files[0], folder, self._edited(files[0], edits))
-
-    def _edited(self, source: Path, edits: Edits) -> Iterator[str]:
+    def edited(self, source: Path, edits: Edits) -> Iterator[str]:
+        _check_first(self.read(source), edits)
         number = 0
         for line in lines(source):
             if not line.strip():
@@ -50,35 +52,27 @@ class JsonLines:
         edits.passes(number)
 
     def write(self, rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
-        """The pieces of a new file with these rows."""
         for row in rows:
             yield _written_row(row, self.name) + "\n"
 
 
-@dataclass(frozen=True)
-class JsonList:
+class JsonList(TextFile):
     """One list of objects."""
 
-    name: Literal["json"] = "json"
+    name = "json"
 
     def sniff(self, path: Path) -> bool:
         """Whether it is JSON, and not JSON lines under that name."""
         return path.suffix.lower() == ".json" and not is_json_lines(path)
 
-    def starts_with_a_row(self, path: Path) -> bool:
-        """Whether its first item is an object."""
-        return isinstance(next(json_parts(path), (None, None))[1], Mapping)
+    def read(self, path: Path) -> Iterator[Row]:
+        for key, row in json_parts(path):
+            if key is not None or not isinstance(row, dict):
+                raise BadData(f"{path} must hold a JSON list of objects, one a row.")
+            yield row
 
-    def rows(self, files: Sequence[Path]) -> Table:
-        """The objects, item by item."""
-        return streamed(lambda: checked(files[0], _items(files[0])))
-
-    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
-        """Untouched items and all between them keep every byte; a changed one is written anew."""
-        _check_first(_items(files[0]), edits)
-        return copy_text(files[0], folder, self._edited(files[0], edits))
-
-    def _edited(self, source: Path, edits: Edits) -> Iterator[str]:
+    def edited(self, source: Path, edits: Edits) -> Iterator[str]:
+        _check_first(self.read(source), edits)
         number, head, begun = 0, "", False
         for before, item in item_texts(source):
             if not item:
@@ -93,7 +87,6 @@ class JsonList:
         edits.passes(number)
 
     def write(self, rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
-        """The pieces of a new file with these rows."""
         begun = False
         for row in rows:
             yield (",\n" if begun else "[\n") + _written_row(row, self.name)
@@ -119,7 +112,11 @@ def _edited_row(text: str, number: int, edits: Edits) -> str | None:
             return None
         if changed != caption:
             text = _like(text, {**row, edits.column: changed})
-    return _extended(text, edits.flag_of(number)) if edits.flags else text
+    if not edits.flags:
+        return text
+    body = text[: text.rindex("}")].rstrip()
+    new = [f"{json.dumps(k)}: {literal(v, ascii_only=text.isascii())}" for k, v in edits.flag_of(number).items()]
+    return body + ("" if body.endswith("{") else ", ") + ", ".join(new) + text[len(body) :]
 
 
 def _like(text: str, row: Row) -> str:
@@ -132,14 +129,6 @@ def _like(text: str, row: Row) -> str:
     return new.replace("\n", "\n" + outer[1]) + text[len(body) :]
 
 
-def _extended(text: str, members: Mapping[str, Any]) -> str:
-    """The JSON object `text` with these members at its end."""
-    close = text.rindex("}")
-    body = text[:close].rstrip()
-    new = ", ".join(f"{json.dumps(k)}: {literal(v, ascii_only=text.isascii())}" for k, v in members.items())
-    return body + ("" if body.endswith("{") else ", ") + new + text[len(body) :]
-
-
 def _written_row(row: Row, output_format: str) -> str:
     try:
         return literal(dict(row))
@@ -147,30 +136,6 @@ def _written_row(row: Row, output_format: str) -> str:
         for name, value in row.items():
             written(value, name, output_format)  # says which column it is
         raise
-
-
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield _object(line, f"{path}, line {number}")
-
-
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadData(f"{where}: no valid JSON ({error.msg}); is the file cut off?") from error
-    if not isinstance(row, dict):
-        raise BadData(f"{where}: a {type(row).__name__}; the file must hold one JSON object a line.")
-    return row
-
-
-def _items(path: Path) -> Iterator[dict[str, Any]]:
-    for key, row in json_parts(path):
-        if key is not None or not isinstance(row, dict):
-            raise BadData(f"{path} must hold a JSON list of objects, one a row.")
-        yield row
 
 
 def item_texts(path: Path) -> Iterator[tuple[str, str]]:
@@ -182,27 +147,13 @@ def item_texts(path: Path) -> Iterator[tuple[str, str]]:
         BadData: the list is cut off.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
-        text, at = file.read(CHUNK), 0
-        while True:
-            start = BETWEEN.match(text, at).end()  # type: ignore[union-attr]
-            value: Any = None
-            try:
-                if start < len(text):
-                    value, end = ("]", len(text)) if text[start] == "]" else DECODE(text, start)
-            except json.JSONDecodeError:
-                value = None
-            if value == "]":
-                yield text[at:] + file.read(), ""
-                return
-            if value is None:
-                # As much again as is there: a long item is then tried a few times, and not once for every chunk.
-                more = file.read(max(CHUNK, len(text) - at))
-                if not more:
-                    raise BadData(f"{path}: no whole JSON list of objects; is the file cut off?")
-                text, at = text[at:] + more, 0
-                continue
-            yield text[at:start], text[start:end]
-            at = end
+        text = _Text(file, path)
+        text.peek()
+        text.kept = 0
+        for _ in text.items():
+            yield text.text[text.kept : text.start], text.text[text.start : text.at]
+            text.kept = text.at
+        yield text.text[text.kept :] + file.read(), ""
 
 
 def json_parts(path: Path) -> Iterator[tuple[str | None, Any]]:
@@ -246,21 +197,25 @@ def is_json_lines(path: Path) -> bool:
 
 
 class _Text:
-    """The characters of a file from a place on, as many as the value at hand needs."""
+    """The characters of a file from a place on, as many as the value at hand needs, or all from `kept` on."""
 
     def __init__(self, file: TextIO, path: Path) -> None:
-        self.file, self.path, self.text, self.at, self.lines = file, path, "", 0, 0
+        self.file, self.path, self.text, self.lines = file, path, "", 0
+        self.at = self.start = 0  # the next character, and the first of the last value
+        self.kept: int | None = None
 
     def more(self) -> bool:
         """Read on; False, and nothing has moved, at the end of the file."""
+        gone = self.at if self.kept is None else self.kept
         # As much again as is there: a long value is then tried a few times, and not once for every chunk.
         try:
-            part = self.file.read(max(CHUNK, len(self.text) - self.at))
+            part = self.file.read(max(CHUNK, len(self.text) - gone))
         except UnicodeDecodeError as error:
             raise BadData(f"{self.path} is not UTF-8 ({error.reason}); save it as UTF-8.") from error
         if part:
-            self.lines += self.text.count("\n", 0, self.at)
-            self.text, self.at = self.text[self.at :] + part, 0
+            self.lines += self.text.count("\n", 0, gone)
+            self.text, self.at, self.start = self.text[gone:] + part, self.at - gone, self.start - gone
+            self.kept = None if self.kept is None else 0
         return bool(part)
 
     def peek(self) -> str:
@@ -274,6 +229,7 @@ class _Text:
 
     def value(self) -> Any:
         self.peek()
+        self.start = self.at
         while True:
             try:
                 value, end = DECODE(self.text, self.at)

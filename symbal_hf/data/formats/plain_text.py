@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.data.formats.protocol import Row
+from symbal_hf.data.formats.protocol import Edits, Row, Table, streamed
 
 BOM = b"\xef\xbb\xbf"
 
@@ -30,33 +30,44 @@ def lines(path: Path, newline: str = "") -> Iterator[str]:
         yield from file
 
 
-def checked(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of a text file; raises `BadData` where it is none."""
-    try:
-        yield from rows
-    except csv.Error as error:
-        raise BadData(f"{path} is no table that can be read ({error}); save it as UTF-8 with quoted fields.") from error
-    except UnicodeDecodeError as error:
-        raise BadData(f"{path} is not UTF-8 ({error.reason} at byte {error.start}).") from error
+class TextFile:
+    """A format of one text file, read record by record; a copy keeps every byte of what no edit changes."""
 
+    columns: list[str] | None = None  # where the format names them
+    about = ""  # what was read, in words, where that is not its name
 
-def copy_text(source: Path, folder: Path, pieces: Iterable[str]) -> Path:
-    """Write the pieces to a file of the name of `source`, which has a byte order mark where that has one."""
-    with source.open("rb") as file:
-        mark = BOM.decode() if file.read(len(BOM)) == BOM else ""
-    out = folder / source.name
-    with out.open("w", encoding="utf-8", newline="") as file:
-        file.write(mark)
-        file.writelines(pieces)
-    return out
+    def rows(self, files: Sequence[Path]) -> Table:
+        return streamed(lambda: self._checked(files[0]), self.columns, name=self.about)
+
+    def _checked(self, path: Path) -> Iterator[Row]:
+        try:
+            yield from self.read(path)
+        except csv.Error as error:
+            why = f"{path} is no table that can be read ({error})"
+            raise BadData(f"{why}; save it as UTF-8 with quoted fields.") from error
+        except UnicodeDecodeError as error:
+            raise BadData(f"{path} is not UTF-8 ({error.reason} at byte {error.start}).") from error
+
+    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
+        source = files[0]
+        with source.open("rb") as file:
+            mark = BOM.decode() if file.read(len(BOM)) == BOM else ""
+        out = folder / source.name
+        with out.open("w", encoding="utf-8", newline="") as file:
+            file.write(mark)
+            file.writelines(self.edited(source, edits))
+        return out
+
+    def read(self, path: Path) -> Iterator[Row]:
+        raise NotImplementedError
+
+    def edited(self, source: Path, edits: Edits) -> Iterator[str]:
+        """The pieces of its copy."""
+        raise NotImplementedError
 
 
 def written(value: Any, column: str, output_format: str) -> str:
-    """A value as the text of a cell: nothing for None, JSON for what is nested.
-
-    Raises:
-        BadData: a value that no text holds.
-    """
+    """A value as the text of a cell: nothing for None, JSON for what is nested; else raises `BadData`."""
     try:
         text = cell(literal(value) if isinstance(value, (bytes, dict, list)) else value)
         text.encode("utf-8")

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from symbal_hf.core.errors import BadData
 
 Row = Mapping[str, Any]
-FormatName = str  # a name of the registry in `symbal_hf.data.formats`
 HEAD = 20  # rows that tell what a table holds
 FLAG, ERRORS = "symbal_flag", "symbal_errors"  # columns that a repair may add
 
@@ -21,23 +20,19 @@ class Table:
     """The rows of a source.
 
     Attributes:
-        columns: names; of a file that is read row by row those of its first rows (`in_memory` knows all).
         read: the rows from the first on, without the columns that are named (where that saves anything).
         values: one column whose values are read when they are asked for, by its name; None where rows are mappings in
             memory or of a text file, and may lack columns.
-        heavy: columns that hold files, which nobody reads to learn what a table is.
-        name: what was read, in words; of a table that no source has been named for yet, its format.
-        root: the folder that image paths are relative to, where it is known.
         chat: the column of the conversations that the captions come from. Ids of such rows end in #2, #3 and so on
             where they come again, since one image may have several conversations.
     """
 
-    columns: list[str]
+    columns: list[str]  # names; of a file that is read row by row those of its first rows (`in_memory` knows all)
     read: Callable[[Collection[str]], Iterable[Row]]
     values: Callable[[str], Sequence[Any]] | None = None
-    heavy: frozenset[str] = frozenset()
-    name: str = ""
-    root: Path | None = None
+    heavy: frozenset[str] = frozenset()  # columns that hold files, which nobody reads to learn what a table is
+    name: str = ""  # what was read, in words; of a table that no source has been named for yet, its format
+    root: Path | None = None  # the folder that image paths are relative to, where it is known
     chat: str | None = None
 
     def __iter__(self) -> Iterator[Row]:
@@ -58,7 +53,7 @@ class Table:
 
 def column_names(rows: Iterable[Row]) -> list[str]:
     """The columns of all rows."""
-    return list(dict.fromkeys(name for row in rows for name in row))
+    return list(dict.fromkeys(itertools.chain.from_iterable(rows)))
 
 
 def table_of(rows: Iterable[Row], columns: list[str] | None = None, *, name: str = "") -> Table:
@@ -76,30 +71,17 @@ def streamed(read: Callable[[], Iterator[Row]], columns: list[str] | None = None
 
 @dataclass(frozen=True)
 class Edit:
-    """What becomes of one row.
-
-    Attributes:
-        keep: it stays.
-        texts: the new texts of its caption, one for each of the old; None where they stay as they are.
-    """
+    """What becomes of one row."""
 
     keep: bool = True
-    texts: tuple[str, ...] | None = None
-
-
-AS_IT_IS = Edit()
+    texts: tuple[str, ...] | None = None  # of its caption, one for each of the old; None where these stay
 
 
 class Edits(Protocol):
     """What changes in a table as it is copied; rows are told by their number in the source, from 0."""
 
-    @property
-    def column(self) -> str:
-        """The column of captions or conversations."""
-
-    @property
-    def chat(self) -> bool:
-        """Whether it holds conversations."""
+    column: str  # of captions or conversations
+    chat: bool  # whether it holds conversations
 
     @property
     def wrong(self) -> Container[int]:
@@ -122,9 +104,7 @@ class Edits(Protocol):
 class Format(Protocol):
     """One format of files."""
 
-    @property
-    def name(self) -> FormatName:
-        """What it is called."""
+    name: str
 
     def sniff(self, path: Path) -> bool:
         """Whether this file, which no format before this one has taken, is of it."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import tarfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.columns import PICTURES, TEXTS
@@ -21,7 +20,6 @@ Position = tuple[Path, int, int]  # of an image: its tar, where it starts there,
 IMAGES_AT_ONCE = 100
 
 
-@dataclass(frozen=True)
 class Tar:
     """Samples are files that share a name up to its first dot, such as 0001.jpg and 0001.txt.
 
@@ -29,21 +27,17 @@ class Tar:
     `.txt` is its caption unless its `.json` has one; its name is its id unless its `.json` has one.
     """
 
-    name: Literal["tar"] = "tar"
+    name = "tar"
 
     def sniff(self, path: Path) -> bool:
-        """Whether its name ends so."""
         return path.suffix.lower() == ".tar"
 
     def rows(self, files: Sequence[Path]) -> Table:
-        """The samples of all tars."""
         samples = [sample for path in files for sample in _samples(path)]
         rows, images = [row for row, _ in samples], TarImages([image for _, image in samples])
         columns = [*column_names(rows), *(["image"] if any(image is not None for _, image in samples) else [])]
         return Table(
-            columns,
-            lambda _: rows,
-            lambda name: images if name == "image" else [row.get(name) for row in rows],
+            columns, lambda _: rows, lambda name: images if name == "image" else [row.get(name) for row in rows]
         )
 
 

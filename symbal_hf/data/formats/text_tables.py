@@ -5,47 +5,31 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.columns import Unusable
 from symbal_hf.data.download import is_url
 from symbal_hf.data.formats.conversations import edited_value
-from symbal_hf.data.formats.plain_text import cell, checked, copy_text, lines, written
-from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edits, FormatName, Row, Table, check_columns, streamed
+from symbal_hf.data.formats.plain_text import TextFile, cell, lines, written
+from symbal_hf.data.formats.protocol import ERRORS, FLAG, Edits, Row, check_columns
 
-FIELD = 2**31 - 1  # characters of one, at most
+csv.field_size_limit(2**31 - 1)  # characters of one, at most
 
 
-@dataclass(frozen=True)
-class Delimited:
+class Delimited(TextFile):
     """CSV or TSV with a header."""
 
-    name: FormatName
-    delimiter: str
+    def __init__(self, name: str, delimiter: str) -> None:
+        self.name, self.delimiter = name, delimiter
 
     def sniff(self, path: Path) -> bool:
-        """Whether its name ends so."""
         return path.suffix.lower() == f".{self.name}"
 
-    def rows(self, files: Sequence[Path]) -> Table:
-        """The records under their header."""
-        return streamed(lambda: checked(files[0], self._rows(files[0])))
+    def read(self, path: Path) -> Iterator[Row]:
+        yield from csv.DictReader(lines(path), delimiter=self.delimiter)
 
-    def _rows(self, path: Path) -> Iterator[Row]:
-        csv.field_size_limit(FIELD)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from csv.DictReader(file, delimiter=self.delimiter)
-
-    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
-        """Untouched records keep every byte."""
-        first = next(self._rows(files[0]), None)
-        check_columns([] if first is None else list(first), edits)
-        return copy_text(files[0], folder, self._edited(files[0], edits))
-
-    def _edited(self, source: Path, edits: Edits) -> Iterator[str]:
+    def edited(self, source: Path, edits: Edits) -> Iterator[str]:
         header: list[str] = []
         number = 0
         for raw, fields in self._records(source):
@@ -55,6 +39,7 @@ class Delimited:
                 yield raw
             elif not header:
                 header = fields
+                check_columns(header, edits)
                 index = len(header) - 1 - header[::-1].index(edits.column)  # of equal names the last counts
                 yield body + self.delimiter + self.record([FLAG, ERRORS]) + end if edits.flags else raw
             else:
@@ -90,7 +75,6 @@ class Delimited:
                 taken.append(line)
                 yield line
 
-        csv.field_size_limit(FIELD)
         for fields in csv.reader(noted(), delimiter=self.delimiter):
             yield "".join(taken), fields
             taken.clear()
@@ -103,7 +87,6 @@ class Delimited:
         return out.getvalue().removesuffix("\r\n")
 
     def write(self, rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
-        """The pieces of a new file with these rows."""
         yield self.record(columns) + "\n"
         for row in rows:
             yield self.record([written(row.get(name), name, self.name) for name in columns]) + "\n"
@@ -112,29 +95,28 @@ class Delimited:
 CSV, TSV = Delimited("csv", ","), Delimited("tsv", "\t")
 
 
-@dataclass(frozen=True)
-class UrlLines:
+class UrlLines(TextFile):
     """Conceptual Captions and its like: a caption and a URL a line, in either order, without a header or quotes."""
 
-    name: Literal["url-tsv"] = "url-tsv"
+    name, columns, about = "url-tsv", ["image", "caption"], "captions with URLs"
 
     def sniff(self, path: Path) -> bool:
-        """Whether its first line is a caption and a URL."""
         return path.suffix.lower() == ".tsv" and _url_field(path) is not None
 
-    def rows(self, files: Sequence[Path]) -> Table:
-        """The lines; one of other fields has no caption that can be used."""
-        if (url_field := _url_field(files[0])) is None:
-            raise BadData(
-                f"{files[0]}: the first line is not a caption, a tab and a URL; leave source_format at 'auto'."
-            )
-        return streamed(lambda: _url_rows(files[0], url_field), ["image", "caption"], name="captions with URLs")
+    def read(self, path: Path) -> Iterator[Row]:
+        if (url_field := _url_field(path)) is None:
+            raise BadData(f"{path}: the first line is not a caption, a tab and a URL; leave source_format at 'auto'.")
+        for line in lines(path, "\n"):  # no csv: quotes in these files are part of the captions
+            fields = line.rstrip("\r\n").split("\t")
+            if fields == [""]:
+                continue
+            if len(fields) == 2:
+                yield {"image": fields[url_field].strip(), "caption": fields[1 - url_field]}
+            else:
+                problem = f"its line has {len(fields)} fields; expected a caption, a tab and a URL"
+                yield {"image": None, "caption": Unusable(problem)}
 
-    def copy(self, files: Sequence[Path], folder: Path, edits: Edits) -> Path:
-        """Lines of untouched rows keep every byte."""
-        return copy_text(files[0], folder, self._edited(files[0], edits))
-
-    def _edited(self, source: Path, edits: Edits) -> Iterator[str]:
+    def edited(self, source: Path, edits: Edits) -> Iterator[str]:
         if edits.flags:
             raise BadData(f"{source.name} has no header, so that no column can be added; give another output format.")
         url_field, number = _url_field(source) or 0, 0
@@ -165,15 +147,3 @@ def _url_field(path: Path) -> int | None:
         fields = file.readline(1 << 20).rstrip("\r\n").split("\t")
     urls = [index for index, field in enumerate(fields) if is_url(field.strip())]
     return urls[0] if len(fields) == 2 and len(urls) == 1 else None
-
-
-def _url_rows(path: Path, url_field: int) -> Iterator[Row]:
-    for line in lines(path, "\n"):  # no csv: quotes in these files are part of the captions
-        fields = line.rstrip("\r\n").split("\t")
-        if fields == [""]:
-            continue
-        if len(fields) == 2:
-            yield {"image": fields[url_field].strip(), "caption": fields[1 - url_field]}
-        else:
-            problem = f"its line has {len(fields)} fields; expected a caption, a tab and a URL"
-            yield {"image": None, "caption": Unusable(problem)}

@@ -18,19 +18,14 @@ Asking = Literal["text", "yes"]
 
 @dataclass
 class Count:
-    """What became of different questions to one model.
+    """What became of different questions of one kind to one model."""
 
-    Attributes:
-        asked: put to the model in this run.
-        cached: answered by an earlier run.
-        failed: of those asked, without an answer.
-        unparsed: of those asked, answered otherwise than with 1 or 0.
-    """
-
-    asked: int = 0
-    cached: int = 0
-    failed: int = 0
-    unparsed: int = 0
+    revision: str = field(default="", compare=False)  # the model's
+    prompts: list[str] = field(default_factory=list, compare=False)  # hashes of their templates, sorted
+    asked: int = 0  # put to the model in this run
+    cached: int = 0  # answered by an earlier run
+    failed: int = 0  # of those asked, without an answer
+    unparsed: int = 0  # of those asked, answered otherwise than with 1 or 0
 
 
 @dataclass
@@ -38,31 +33,17 @@ class Ledger:
     """Who was asked how much: what a result says of its models, without a question, an answer or a key."""
 
     counts: dict[tuple[str, Asking], Count] = field(default_factory=dict)
-    revisions: dict[str, str] = field(default_factory=dict)
-    prompts: dict[tuple[str, Asking], list[str]] = field(default_factory=dict)
 
     def count(self, model: ChatModel, kind: Asking, prompt_hash: str) -> Count:
         """The counts to add to for this model and kind of question."""
-        self.revisions[model.name] = model.revision
-        hashes = self.prompts.setdefault((model.name, kind), [])
-        if prompt_hash not in hashes:
-            hashes.append(prompt_hash)
-        return self.counts.setdefault((model.name, kind), Count())
+        count = self.counts.setdefault((model.name, kind), Count())
+        count.revision, count.prompts = model.revision, sorted({*count.prompts, prompt_hash})
+        return count
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values: under "calls" for each model and kind its revision, prompt hashes and counts."""
-        return {
-            "calls": [
-                {
-                    "model": model,
-                    "revision": self.revisions[model],
-                    "kind": kind,
-                    "prompts": sorted(self.prompts[model, kind]),
-                    **asdict(count),
-                }
-                for (model, kind), count in self.counts.items()
-            ]
-        }
+        calls = self.counts.items()
+        return {"calls": [{"model": m, "revision": c.revision, "kind": kind, **asdict(c)} for (m, kind), c in calls]}
 
 
 def ask(
@@ -81,16 +62,14 @@ def ask(
 ) -> list[Answer]:
     """An answer to each conversation, in order; equal ones are asked once, and each good answer is stored as it comes.
 
+    An answer with an error, or without `yes` where the model wrote something else, is not stored, but asked for again.
+
     Args:
         kind: "text" for what the model writes, "yes" for the probability that it says "1" rather than "0".
         prompt_hash: of the template that the questions come from, for keys and the ledger.
         max_new_tokens, temperature, seed: of texts; they mean nothing to "yes".
         answers_before: whether these are further questions of a run in which some were answered, so that it is no
             reason to stop if none of these is.
-
-    Returns:
-        Answers, some of which may have an error, or no `yes` where the model wrote something else. Neither is stored,
-        so that the next run asks again.
 
     Raises:
         ChatFailed: no answer came at all, or there is no sense in asking on. What was answered before is stored.
@@ -121,7 +100,7 @@ def ask(
             elif kind == "yes" and answer.yes is None:
                 count.unparsed += 1
             else:  # at 0.1 ms each there is nothing to gain from waiting for more
-                store.put({k: _written(answer)}, kind="chat")
+                store.put({k: json.dumps({"text": answer.text, "yes": answer.yes}).encode()}, kind="chat")
     finally:
         arriving.close()  # an exception from outside must not leave requests under way
     silent = sum(k not in answers for k in new.values())
@@ -156,10 +135,6 @@ def _content(conversation: Messages, digests: dict[bytes, str]) -> list[str | by
                 digests[image] = hashlib.sha256(image).hexdigest()
             content.append(digests[image])
     return content
-
-
-def _written(answer: Answer) -> bytes:
-    return json.dumps({"text": answer.text, "yes": answer.yes}).encode()
 
 
 def _read(value: bytes, kind: Asking) -> Answer | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from symbal_hf.core.errors import BadData, MissingModel
+from symbal_hf.core.errors import BadData
 from symbal_hf.models.chat.weights import Loaded, elsewhere
-from symbal_hf.models.chat.wordless import WORDLESS, Captioner, decoders
-
-if TYPE_CHECKING:
-    from symbal_hf.models.encoders.base import Place, Source
+from symbal_hf.models.chat.wordless import WORDLESS, Captioner
+from symbal_hf.models.encoders.base import Place, Source, loading, network
 
 NO_HALF = "gemma3"  # float16 makes it write nothing or padding
 QWEN_TOKENS = (256, 1280)  # of one image
@@ -27,52 +25,37 @@ def load(source: Source, place: Place, *, max_pixels: int | None = None) -> Load
         BadData: a model that is no chat model, or runs on its own code only.
         ValueError: Gemma 3 in float16, or weights that belong to another model.
     """
-    import transformers as hf
-
-    from symbal_hf.models.encoders.base import loading
-
-    name = f"hf:{source.model}"
-    # Left unsaid, transformers would ask on the terminal whether to run a model's code.
-    where: dict[str, Any] = {
-        "pretrained_model_name_or_path": source.model,
-        "revision": source.revision or "main",
-        "trust_remote_code": False,
-    }
-    with loading(source), _plain_errors(name):
-        config = hf.AutoConfig.from_pretrained(**where)
-        sees = _check_architecture(name, config, place)
-        wordless = config.model_type in WORDLESS
-        processor, tokenizer = _readers(name, where, sees=sees, wordless=wordless)
-        options = place.model_options()
-        if "device_map" not in options and place.device != "cpu":
-            options["device_map"] = place.device  # straight to the device: most models do not fit twice
-        architecture: Any = hf.AutoModelForImageTextToText if sees else hf.AutoModelForCausalLM
-        model, report = architecture.from_pretrained(**where, **options, output_loading_info=True)
-    # Transformers would fill them at random and only warn. No captioner reads the pool that older checkpoints lack.
-    if lacking := sorted(k for k in report["missing_keys"] if not (wordless and ".pooler." in k)):
-        raise ValueError(
-            f"the weights of {name} lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among them; "
-            "they belong to another kind of model."
-        )
-    for decoder in decoders(model):
-        _greedy(decoder, tokenizer)
-    if wordless:
-        return Captioner(name, model.eval(), processor, tokenizer, sees=True, has_budget=False)
-    has_budget = sees and _mend(processor, config, max_pixels)
-    return Loaded(name, model.eval(), processor, tokenizer, sees, has_budget)
-
-
-def _check_architecture(name: str, config: Any, place: Place) -> bool:
-    """Whether a model of this configuration reads images; raises for one that cannot be asked here."""
     import torch
     import transformers as hf
 
-    sees = type(config) in hf.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-    if not sees and type(config) not in hf.MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise BadData(f"{name} is a model of type {config.model_type!r}, which writes no text; name a chat model.")
-    if str(config.model_type).startswith(NO_HALF) and place.dtype == torch.float16:
-        raise ValueError(f"{name} writes nothing in float16; use dtype='bfloat16' or 'float32'.")
-    return sees
+    name = f"hf:{source.model}"
+    with loading(source), _plain_errors(name):
+        config = hf.AutoConfig.from_pretrained(**source.where)
+        sees = type(config) in hf.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        if not sees and type(config) not in hf.MODEL_FOR_CAUSAL_LM_MAPPING:
+            raise BadData(f"{name} is a model of type {config.model_type!r}, which writes no text; name a chat model.")
+        if str(config.model_type).startswith(NO_HALF) and place.dtype == torch.float16:
+            raise ValueError(f"{name} writes nothing in float16; use dtype='bfloat16' or 'float32'.")
+        wordless = config.model_type in WORDLESS
+        processor, tokenizer = _readers(name, source.where, sees=sees, wordless=wordless)
+        if not place.device_map and place.device != "cpu":
+            place = replace(place, device_map=place.device)  # straight to the device: most models do not fit twice
+        # No captioner reads the pool that older checkpoints lack.
+        architecture = hf.AutoModelForImageTextToText if sees else hf.AutoModelForCausalLM
+        model = network(architecture, source, place, spare=lambda tensor: wordless and ".pooler." in tensor)
+    for writer in filter(None, (model, getattr(model, "text_decoder", None))):  # BLIP's decoder has its own settings
+        generation = writer.generation_config
+        # Whatever draws at random, and what makes it compile or warn.
+        for field in (*SAMPLING, "max_length", "cache_implementation"):
+            setattr(generation, field, None)
+        generation.do_sample, generation.num_beams = False, 1
+        generation.pad_token_id = tokenizer.pad_token_id
+        if generation.eos_token_id is None:
+            generation.eos_token_id = tokenizer.eos_token_id
+    if wordless:
+        return Captioner(name, model, processor, tokenizer, sees=True, has_budget=False)
+    has_budget = sees and _mend(processor, config, max_pixels)
+    return Loaded(name, model, processor, tokenizer, sees, has_budget)
 
 
 def _readers(name: str, where: dict[str, Any], *, sees: bool, wordless: bool) -> tuple[Any, Any]:
@@ -96,17 +79,6 @@ def _readers(name: str, where: dict[str, Any], *, sees: bool, wordless: bool) ->
     return processor, tokenizer
 
 
-def _greedy(model: Any, tokenizer: Any) -> None:
-    """Takes out of a model's own generation settings whatever draws at random, and what makes it compile or warn."""
-    generation = model.generation_config
-    for field in (*SAMPLING, "max_length", "cache_implementation"):
-        setattr(generation, field, None)
-    generation.do_sample, generation.num_beams = False, 1
-    generation.pad_token_id = tokenizer.pad_token_id
-    if generation.eos_token_id is None:
-        generation.eos_token_id = tokenizer.eos_token_id
-
-
 def _mend(processor: Any, config: Any, max_pixels: int | None) -> bool:
     """What processors leave open: LLaVA's patches, Qwen's pixels. True where it keeps images within a budget itself."""
     if getattr(processor, "patch_size", 0) is None:  # older snapshots of LLaVA; it then counts image tokens wrongly
@@ -124,14 +96,10 @@ def _mend(processor: Any, config: Any, max_pixels: int | None) -> bool:
 
 @contextmanager
 def _plain_errors(name: str) -> Iterator[None]:
-    """Turns what transformers raises of code it may not run and packages it lacks into one sentence."""
+    """Turns what transformers raises of code it may not run into one sentence."""
     try:
         yield
     except BadData:
-        raise
-    except ImportError as error:
-        if package := re.search(r"pip install `?([\w-]+)", str(error)):  # SmolVLM's processor wants num2words
-            raise MissingModel(f"{name} needs a package that is missing; run `pip install {package[1]}`.") from error
         raise
     except ValueError as error:
         if "trust_remote_code" in str(error):

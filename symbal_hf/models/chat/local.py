@@ -10,19 +10,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symbal_hf.core.devices import check_device, check_dtype
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.options import Placing, take, values_of
 from symbal_hf.data.pixels import decode
 from symbal_hf.models.chat.loading import load
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of
 from symbal_hf.models.chat.weights import FROZEN_ELSEWHERE, Loaded, Refused, digest, elsewhere
 from symbal_hf.models.chat.wordless import is_wordless
+from symbal_hf.models.encoders.base import Source, check_place, choose_place, find, on_device
+from symbal_hf.models.encoders.checkpoint import out_of_memory
 
 if TYPE_CHECKING:
     import torch
     from PIL import Image
-
-    from symbal_hf.models.encoders.base import Source
 
 MARKERS = ("</think>", "<|channel|>final<|message|>")  # what stands between reasoning and answer
 OPENINGS = ("<think>", "<|channel|>analysis")
@@ -38,17 +38,11 @@ class LocalModel:
     Weights are loaded at the first question, from safetensors; code that comes with a model is never run.
 
     Args:
-        model: a folder, or a model of the Hub.
-        revision: of the Hub's model: branch, tag or commit.
-        device: "auto", "cpu", "cuda", "cuda:1", "mps".
-        dtype: "auto" (bfloat16 on a GPU that has it, else float32), "float32", "bfloat16", "float16".
-        device_map: as transformers takes it, to spread a model over devices: "auto".
+        model: a folder, or a model of the Hub; `revision` is a branch, tag or commit there.
         batch_size: conversations tried at once; halved for good whenever they do not fit in memory.
+        place: options of `symbal_hf.core.options.Placing`; `device_map` as transformers takes it.
         max_pixels: of one image, beyond which it is scaled down. None leaves it to the model, except for Qwen2.5-VL and
             its like, which then see 256 to 1280 tokens of an image.
-
-    Attributes:
-        name: "hf:MODEL".
 
     Raises:
         BadData: a model that runs on its own code only.
@@ -60,25 +54,20 @@ class LocalModel:
         model: str,
         *,
         revision: str | None = None,
-        device: str = "auto",
-        dtype: str = "auto",
-        device_map: str | None = None,
         batch_size: int = 8,
         max_pixels: int | None = None,
+        **place: Any,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} leaves nothing to do at once; give at least 1.")
         if max_pixels is not None and max_pixels < 1:
             raise ValueError(f"max_pixels={max_pixels} leaves nothing of an image; give at least 1, or None.")
-        check_device(device)
-        check_dtype(dtype)
-        if device_map not in (None, "balanced", "balanced_low_0", "sequential"):
-            check_device(device_map)  # transformers takes a device's name too
+        (self._placing,) = take(place, Placing, by="LocalModel")
+        check_place(**values_of(self._placing))
         if model in FROZEN_ELSEWHERE:
             raise elsewhere(f"hf:{model}")
         self.name, self.max_pixels = f"hf:{model}", max_pixels
         self._model, self._asked_revision, self._size = model, revision, batch_size
-        self._device, self._dtype, self._device_map = device, dtype, device_map
         self._pictures: dict[bytes, Image.Image] = {}
 
     def __repr__(self) -> str:
@@ -86,42 +75,27 @@ class LocalModel:
 
     @cached_property
     def _source(self) -> Source:
-        from symbal_hf.models.encoders.base import find
-
         revision = f"@{self._asked_revision}" if self._asked_revision else ""
         return find("hf", self._model + revision, "config.json")
 
     @cached_property
     def revision(self) -> str:
-        """The commit of the Hub's model, or of a folder a digest that changes when it is trained anew.
-
-        Raises:
-            MissingModel: the model is neither on this machine nor reachable.
-        """
+        """The commit of the Hub's model, or of a folder a digest that changes when it is trained anew."""
         return self._source.revision or digest(Path(self._source.model))
 
     @cached_property
     def wordless(self) -> bool:
-        """Whether it captions images and hears no words: BLIP and its like.
-
-        Raises:
-            MissingModel: the model is neither on this machine nor reachable.
-        """
+        """Whether it captions images and hears no words: BLIP and its like."""
         return is_wordless(self._source)
 
     @property
     def settings(self) -> str:
         """Changes with what answers depend on besides name and revision: the kind of numbers and the size of images."""
-        from symbal_hf.models.encoders.base import choose_place
-
-        return f"{choose_place(self._device, self._dtype).dtype}|max_pixels={self.max_pixels}"
+        return f"{choose_place(self._placing.device, self._placing.dtype).dtype}|max_pixels={self.max_pixels}"
 
     @cached_property
     def _loaded(self) -> Loaded:
-        from symbal_hf.models.encoders.base import choose_place
-
-        place = choose_place(self._device, self._dtype, self._device_map)
-        return load(self._source, place, max_pixels=self.max_pixels)
+        return load(self._source, choose_place(**values_of(self._placing)), max_pixels=self.max_pixels)
 
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
@@ -132,13 +106,12 @@ class LocalModel:
         random state, which stays as it is. Reasoning that the model's template marks as such is no part of the text.
 
         Raises:
-            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat.
+            MissingModel, BadData: no such model, or none that can chat, when the first answer is asked for.
             ValueError: no tokens to write, or a temperature below 0.
         """
         if max_new_tokens < 1 or temperature < 0:
-            raise ValueError(
-                f"max_new_tokens={max_new_tokens}, temperature={temperature}; at least 1 token and 0 are needed."
-            )
+            told = f"max_new_tokens={max_new_tokens}, temperature={temperature}"
+            raise ValueError(f"{told}; at least 1 token and 0 are needed.")
 
         def work(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answer]:
             from transformers import LogitsProcessorList
@@ -156,10 +129,7 @@ class LocalModel:
         `text` is the likelier digit. Where both together have less than 0.01 of the probability the model is about to
         write something else ("Yes", a refusal, its reasoning) and the ratio of two accidents says nothing: `yes` is
         then None and `text` the token that it would write. Where the template can switch reasoning off, it is off.
-
-        Raises:
-            MissingModel, BadData: when the first answer is asked for; no such model, or none that can chat or only
-                captions.
+        Raises as `generate` does, and `BadData` where a model only captions.
         """
         return self._answers(conversations, _digits, 1, template={"enable_thinking": False})
 
@@ -182,6 +152,8 @@ class LocalModel:
         self, conversations: Sequence[Messages], indices: list[int], work: Work, new: int, template: dict[str, Any]
     ) -> Iterator[tuple[int, Answer]]:
         """Answers to one batch, in smaller ones where it fails as a whole."""
+        from accelerate.utils.memory import clear_device_cache
+
         loaded, batch = self._loaded, [conversations[index] for index in indices]
         smaller = 0
         try:
@@ -189,17 +161,18 @@ class LocalModel:
             lengths = loaded.lengths(inputs)
             fits = [i for i, n in zip(indices, lengths, strict=True) if n + loaded.room(new) <= loaded.context]
             if fits == indices:
-                answers = work(loaded, self._moved(loaded, inputs), batch)
+                answers = work(loaded, on_device(inputs, loaded.model), batch)
         except Exception as error:  # whatever a library thinks up, the other conversations go on
             log.debug("a batch of %d failed", len(indices), exc_info=True)
             if len(indices) == 1:
                 yield indices[0], Answer(error=_reason(error))
                 return
             smaller = 1
-            if _out_of_memory(error):
+            if out_of_memory(error):
                 smaller = self._size = len(indices) // 2
         if smaller:
-            _free_memory()  # only here is the traceback gone, which held on to the tensors of the failed attempt
+            # Only here is the traceback gone, which held on to the tensors of the failed attempt.
+            clear_device_cache(garbage_collection=True)
             while indices:
                 piece = indices[: min(smaller, self._size)]
                 indices = indices[len(piece) :]
@@ -236,12 +209,6 @@ class LocalModel:
         scale = (most / (picture.width * picture.height)) ** 0.5
         return picture.resize((max(1, int(picture.width * scale)), max(1, int(picture.height * scale))))
 
-    @staticmethod
-    def _moved(loaded: Loaded, inputs: Any) -> Any:
-        """The inputs on the model's device, pixels in its numbers."""
-        moved = {name: value.to(loaded.model.device) for name, value in inputs.items() if hasattr(value, "to")}
-        return {n: v.to(loaded.model.dtype) if v.is_floating_point() else v for n, v in moved.items()}
-
 
 def _like_together(conversations: Sequence[Messages]) -> list[int]:
     """All indices: by number of images, rough length and image, so that little is padded or read twice."""
@@ -260,7 +227,7 @@ def _digits(loaded: Loaded, inputs: Any, batch: Sequence[Messages]) -> list[Answ
     chances = out.logits[0].float().softmax(-1)
     if not chances.isfinite().all():
         raise Refused(f"the model gives undefined values in {loaded.model.dtype}; use dtype='float32' or 'bfloat16'.")
-    ones, zeros = (chances[:, loaded.spellings(digit)].sum(-1).tolist() for digit in "10")
+    ones, zeros = (chances[:, loaded.digits[digit]].sum(-1).tolist() for digit in "10")
     answers = []
     for one, zero, token in zip(ones, zeros, chances.argmax(-1).tolist(), strict=True):
         if one + zero < LEAST:
@@ -320,19 +287,6 @@ def _reason(error: Exception) -> str:
         return str(error)
     if isinstance(error, TemplateError):
         return f"the model's chat template takes no such conversation ({str(error).rstrip('.')})."
-    if _out_of_memory(error):
+    if out_of_memory(error):
         return "it does not fit in memory, even alone; use a smaller model, dtype='bfloat16' or device_map='auto'."
     return f"the model failed on it ({type(error).__name__})."
-
-
-def _out_of_memory(error: Exception) -> bool:
-    import torch
-    from accelerate.utils.memory import should_reduce_batch_size
-
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or should_reduce_batch_size(error)
-
-
-def _free_memory() -> None:
-    from accelerate.utils.memory import clear_device_cache
-
-    clear_device_cache(garbage_collection=True)

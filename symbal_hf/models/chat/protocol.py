@@ -12,17 +12,11 @@ DIGIT = re.compile(r"\s*([01])\b(?!\.\d)")
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation.
+    """One turn of a conversation."""
 
-    Attributes:
-        text: what is said, after the images.
-        images: encoded image files, as they are.
-        role: who says it.
-    """
-
-    text: str
-    images: tuple[bytes, ...] = ()
-    role: Literal["system", "user", "assistant"] = "user"
+    text: str  # what is said, after the images
+    images: tuple[bytes, ...] = ()  # encoded image files, as they are
+    role: Literal["system", "user", "assistant"] = "user"  # who says it
 
 
 Messages = Sequence[Message]
@@ -33,17 +27,14 @@ class Answer:
     """What came of one conversation.
 
     Attributes:
-        text: what the model wrote; None where it failed.
         yes: probability in [0, 1] that it says "1" rather than "0", where that was asked and could be told; None where
             it wrote something else, which is a third state and never 0 or 1.
-        error: why there is no text, in one sentence without the question, the image or a key.
-        hopeless: True where no other question would fare better: no server answers, a key is refused.
     """
 
-    text: str | None = None
+    text: str | None = None  # what the model wrote; None where it failed
     yes: float | None = None
-    error: str | None = None
-    hopeless: bool = False
+    error: str | None = None  # why there is no text, in one sentence without the question, the image or a key
+    hopeless: bool = False  # True where no other question would fare better: no server answers, a key is refused
 
 
 class ChatModel(Protocol):
@@ -57,24 +48,18 @@ class ChatModel(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """What it is called in results."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def revision(self) -> str:
-        """Of its weights."""
-        ...
+    def revision(self) -> str: ...
 
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
     ) -> Iterator[tuple[int, Answer]]:
         """Text for each conversation, in any order; a failure is an `Answer` with an error, never an exception."""
-        ...
 
     def probability_of_yes(self, conversations: Sequence[Messages]) -> Iterator[tuple[int, Answer]]:
         """For each conversation how probable "1" is against "0" as the answer."""
-        ...
 
 
 def images_of(conversation: Messages) -> tuple[bytes, ...]:

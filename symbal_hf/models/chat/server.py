@@ -8,14 +8,16 @@ import json
 import logging
 import os
 import queue
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from symbal_hf.core.errors import MissingModel
 from symbal_hf.models.chat.protocol import Answer, Messages, images_of, strict_digit
 from symbal_hf.models.chat.wire import GARBLED, Cause, Dialect, Problem, Reply, bare, odds, read, refusal, turns
 
@@ -27,11 +29,7 @@ TRIES_OF_LOGPROBS = 3  # answers without usable log-probabilities, and none with
 
 
 def check_concurrency(concurrency: int) -> int:
-    """The number of requests that may be in flight at once.
-
-    Raises:
-        ValueError: fewer than one.
-    """
+    """The number of requests that may be in flight at once; raises ValueError for fewer than one."""
     if concurrency < 1:
         raise ValueError(f"concurrency={concurrency} leaves no question in flight; give at least 1.")
     return concurrency
@@ -59,11 +57,9 @@ class Run:
         return 0 if self.fails and self.cause != "final" else retries
 
     def succeeded(self) -> None:
-        """A question was answered."""
         self.answered, self.cause, self.streak = True, None, 0
 
     def gave_up(self, problem: Problem) -> None:
-        """A question stays without an answer."""
         self.streak = self.streak + 1 if problem.cause == self.cause else 1
         self.cause = problem.cause
         if self.fails and problem.cause in ("connection", "refused", "busy") and self.hopeless is None:
@@ -81,11 +77,9 @@ class ServerModel:
         base_url: of the API, mostly ending in /v1. A user and password in it are sent as such, its query too; neither
             is shown anywhere.
         api_key: else $SYMBAL_API_KEY, else $OPENAI_API_KEY, else "none", which local servers take.
-        concurrency: most requests in flight at once.
         timeout: seconds until a request has failed.
         retries: further tries of a request that failed for a reason that may pass; the client waits before each for as
             long as the server says, else longer and longer.
-        revision: of the weights, where known.
         extra_body: more fields for each request, such as {"chat_template_kwargs": {"enable_thinking": False}}.
 
     Raises:
@@ -107,7 +101,11 @@ class ServerModel:
     ) -> None:
         parts = urlsplit(base_url)
         self.url = bare(base_url)
-        if not _is_address(parts):
+        try:
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # no number where the port stands
+            usable = False
+        if not usable:
             shown = "" if "@" in base_url else f" {self.url!r}"
             raise ValueError(
                 f"base_url{shown} is no address; give one such as http://localhost:8000/v1, with a password's special "
@@ -116,8 +114,6 @@ class ServerModel:
         if retries < 0 or timeout <= 0:
             raise ValueError(f"retries={retries}, timeout={timeout}; at least 0 retries and more than 0 s are needed.")
         if find_spec("openai") is None:
-            from symbal_hf.core.errors import MissingModel
-
             raise MissingModel("the client of chat servers is not installed; run `pip install 'symbal-hf[serve]'`.")
         self.name, self.revision = f"openai:{self.url}#{model}", revision
         self.concurrency, self.timeout, self.retries = check_concurrency(concurrency), timeout, retries
@@ -125,7 +121,8 @@ class ServerModel:
         named = (os.environ.get(name) for name in ("SYMBAL_API_KEY", "OPENAI_API_KEY"))
         self._key = (api_key or next(filter(None, named), "")).strip() or "none"
         self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        self._login = (unquote(parts.username or ""), unquote(parts.password or "")) if parts.username else None
+        login = b64encode(f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {login}"} if parts.username else None
         self._dialect = Dialect()
         self._usable = self._unusable = 0  # answers with log-probabilities and without, where they were asked for
 
@@ -141,8 +138,6 @@ class ServerModel:
     def generate(
         self, conversations: Sequence[Messages], *, max_new_tokens: int, temperature: float = 0.0, seed: int = 0
     ) -> Iterator[tuple[int, Answer]]:
-        """Text for each conversation, as it comes; a failure is an `Answer` with an error, never an exception."""
-
         def options(dialect: Dialect) -> dict[str, Any]:
             return {dialect.limit: max_new_tokens, "temperature": temperature, "seed": seed}
 
@@ -193,10 +188,8 @@ class ServerModel:
                 run.gave_up(result)
                 return result, dialect
             run.succeeded()
-            if dialect.limit != first.limit:
-                self._dialect = replace(self._dialect, limit=dialect.limit)
-            if dialect.top != first.top:
-                self._dialect = replace(self._dialect, top=dialect.top)
+            learnt = {name: value for name, value in asdict(dialect).items() if value != getattr(first, name)}
+            self._dialect = replace(self._dialect, **learnt)
             return result, dialect
         return run.hopeless, dialect
 
@@ -228,12 +221,13 @@ class ServerModel:
     def _client(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, Timeout
 
-        _keep_quiet()
+        for name in ("openai._base_client", "httpx", "httpx2"):
+            logging.getLogger(name).addFilter(DISCREET)
         return AsyncOpenAI(
             base_url=self.url,
             api_key=self._key,
             default_query=self._query or None,
-            default_headers={"Authorization": _basic(*self._login)} if self._login else None,
+            default_headers=self._headers,
             timeout=Timeout(self.timeout, connect=min(CONNECT, self.timeout)),
             http_client=_strict_client(self.timeout + CONNECT),
         )
@@ -245,7 +239,10 @@ class ServerModel:
         from anyio.from_thread import start_blocking_portal
 
         arrived: queue.SimpleQueue[tuple[int, Answer] | None] = queue.SimpleQueue()
-        waiting = iter(by_image(conversations))
+        # Those with the same images one after the other: a server's prefix cache then holds the image.
+        ranks: dict[tuple[bytes, ...], int] = {}
+        seen = [ranks.setdefault(images_of(conversation), len(ranks)) for conversation in conversations]
+        waiting = iter(sorted(range(len(conversations)), key=seen.__getitem__))
 
         async def worker(run: Run) -> None:
             for index in waiting:
@@ -294,14 +291,6 @@ def _strict_client(patience: float) -> Any:
     return StrictClient()
 
 
-def by_image(conversations: Sequence[Messages]) -> list[int]:
-    """All indices, those with the same images one after the other: a server's prefix cache then holds the image."""
-    groups: dict[tuple[bytes, ...], list[int]] = {}
-    for index, conversation in enumerate(conversations):
-        groups.setdefault(images_of(conversation), []).append(index)
-    return [index for group in groups.values() for index in group]
-
-
 class _Discreet(logging.Filter):
     """Keeps out of logs what the libraries under us may write there: questions, and passwords in addresses."""
 
@@ -315,26 +304,8 @@ class _Discreet(logging.Filter):
 DISCREET = _Discreet()
 
 
-def _keep_quiet() -> None:
-    for name in ("openai._base_client", "httpx", "httpx2"):
-        logging.getLogger(name).addFilter(DISCREET)
-
-
-def _is_address(parts: SplitResult) -> bool:
-    try:
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-
-
 def _failed(problem: Problem) -> Answer:
     return Answer(error=f"{problem.reason}.", hopeless=problem.cause == "hopeless")
-
-
-def _basic(user: str, password: str) -> str:
-    from base64 import b64encode
-
-    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _next(arrived: queue.SimpleQueue[Any]) -> Any:

@@ -61,32 +61,21 @@ def digest(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A chat model that is ready to be asked.
+    """A chat model that is ready to be asked."""
 
-    Attributes:
-        name: what messages call it.
-        model: the network, in evaluation mode, on its device.
-        processor: of texts and images; of a model that reads none the tokenizer.
-        tokenizer: the processor's.
-        sees: whether it reads images.
-        has_budget: whether its processor itself keeps images within a number of pixels.
-    """
-
-    name: str
-    model: Any
-    processor: Any
-    tokenizer: Any
-    sees: bool
-    has_budget: bool
+    name: str  # what messages call it
+    model: Any  # the network, in evaluation mode, on its device
+    processor: Any  # of texts and images; of a model that reads none the tokenizer
+    tokenizer: Any  # the processor's
+    sees: bool  # whether it reads images
+    has_budget: bool  # whether its processor itself keeps images within a number of pixels
 
     @cached_property
     def template(self) -> str:
-        """The chat template."""
         return str(getattr(self.processor, "chat_template", None) or self.tokenizer.chat_template)
 
     @cached_property
     def context(self) -> int:
-        """Most tokens of a conversation and its answer."""
         return int(getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
 
     @cached_property
@@ -101,30 +90,19 @@ class Loaded:
         return re.compile("|".join(map(re.escape, self.special)) or "(?!)")
 
     @cached_property
-    def _digits(self) -> dict[str, list[int]]:
+    def digits(self) -> dict[str, list[int]]:
+        """All tokens that are "1" or "0" alone, with or without space around it; raises `Refused` where none is."""
         likely = [(token, i) for token, i in self.tokenizer.get_vocab().items() if "1" in token or "0" in token]
         out: dict[str, list[int]] = {"1": [], "0": []}
         for i in sorted(i for _, i in likely):
             if (text := self.tokenizer.decode([i]).strip()) in out:
                 out[text].append(i)
+        if lacking := [digit for digit, tokens in out.items() if not tokens]:
+            raise Refused(f"{self.name} has no token for {lacking[0]!r} and so cannot be asked for it.")
         return out
 
-    def spellings(self, digit: str) -> list[int]:
-        """All tokens that are `digit` alone, with or without space around it.
-
-        Raises:
-            Refused: no token is.
-        """
-        if not self._digits[digit]:
-            raise Refused(f"{self.name} has no token for {digit!r} and so cannot be asked for it.")
-        return self._digits[digit]
-
     def turn(self, message: Message, pictures: Mapping[bytes, Image.Image]) -> dict[str, Any]:
-        """A message as templates want it, its images first.
-
-        Raises:
-            Refused: images for a model that reads none.
-        """
+        """A message as templates want it, its images first; raises `Refused` for images that are not read."""
         # Captions are data: one that holds "<image>" or "<|im_end|>" must not end a turn or ask for an image.
         text = self._control.sub(lambda m: f"{m[0][0]} {m[0][1:]}", message.text)
         if not self.sees:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -14,6 +13,7 @@ from http.client import responses
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from symbal_hf.data.pixels import decode, png
 from symbal_hf.models.chat.protocol import Message, Messages
 
 MAGIC = ((b"\xff\xd8\xff", "jpeg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
@@ -25,17 +25,9 @@ REMEDIES = {
     413: "the images are too large for it",
 }
 # Of a server's own words only these are repeated: anything else may quote the question.
-CODES = frozenset(
-    (
-        "content_filter",
-        "content_policy_violation",
-        "context_length_exceeded",
-        "insufficient_quota",
-        "invalid_api_key",
-        "invalid_image",
-        "model_not_found",
-        "rate_limit_exceeded",
-    )
+CODES = re.compile(
+    "content_filter|content_policy_violation|context_length_exceeded|insufficient_quota|invalid_api_key|invalid_image"
+    "|model_not_found|rate_limit_exceeded"
 )
 FIELDS = re.compile(r"\b(?:top_logprobs|logprobs|top_n_tokens|max_tokens)\b")
 
@@ -57,13 +49,11 @@ class Problem:
     Attributes:
         cause: connection (none), refused (whoever asks), busy (429), broken (5xx, too slow, no valid answer), final
             (nothing that another try would mend), hopeless (nor another question).
-        reason: one sentence without its full stop.
-        rejected: names of request fields that its message speaks of.
     """
 
     cause: Cause
-    reason: str
-    rejected: frozenset[str] = frozenset()
+    reason: str  # one sentence without its full stop
+    rejected: frozenset[str] = frozenset()  # names of request fields that its message speaks of
 
 
 @dataclass(frozen=True)
@@ -104,11 +94,7 @@ def data_url(image: bytes) -> str:
 
 @lru_cache(maxsize=16)  # questions about one image come together
 def _as_png(image: bytes) -> bytes:
-    from symbal_hf.data.pixels import decode
-
-    out = io.BytesIO()
-    decode(image).save(out, "PNG")
-    return out.getvalue()
+    return png(decode(image))
 
 
 def turns(conversation: Messages) -> list[dict[str, Any]]:
@@ -174,7 +160,7 @@ def refusal(status: int, body: object) -> Problem:
     """What an error response means; its own words are looked at but not repeated."""
     fields = body.get("error", body) if isinstance(body, Mapping) else {}
     fields = fields if isinstance(fields, Mapping) else {}
-    code = next((fields[k] for k in ("code", "type") if isinstance(fields.get(k), str) and fields[k] in CODES), "")
+    code = next((fields[k] for k in ("code", "type") if CODES.fullmatch(str(fields.get(k)))), "")
     reason = f"the server answered {status} ({code or responses.get(status, 'no known status')})"
     if status in REMEDIES:
         reason += f"; {REMEDIES[status]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.models.chat.weights import Loaded, Refused
@@ -34,27 +34,16 @@ class Captioner(Loaded):
         return ""
 
     def turn(self, message: Message, pictures: Mapping[bytes, Image.Image]) -> dict[str, Any]:
-        """The image of a message.
-
-        Raises:
-            Refused: no image, or several.
-        """
         if len(message.images) != 1 or message.role != "user":
             raise Refused(f"{self.name} captions one image at a time and answers no question.")
         return {"image": pictures[message.images[0]]}
 
     def encode(self, turns: Sequence[Sequence[dict[str, Any]]], **template: Any) -> Any:
-        """The pixels of B images.
-
-        Raises:
-            Refused: a conversation of several turns.
-        """
         if any(len(turn) != 1 for turn in turns):
             raise Refused(f"{self.name} captions one image at a time and answers no question.")
         return self.processor([turn[0]["image"] for turn in turns], return_tensors="pt")
 
     def lengths(self, inputs: Any) -> list[int]:
-        """An image is no part of what is written."""
         return [0] * len(inputs["pixel_values"])
 
     def before(self, inputs: Any) -> int:
@@ -64,10 +53,3 @@ class Captioner(Loaded):
     def room(self, tokens: int) -> int:
         """What fits in the decoder, whose captions are short anyway."""
         return min(tokens, self.context - 1)
-
-
-def decoders(model: Any) -> Iterator[Any]:
-    """The network and the part of it that writes by its own settings: BLIP's decoder."""
-    yield model
-    if hasattr(model, "text_decoder"):
-        yield model.text_decoder

@@ -1,10 +1,16 @@
-"""What encoders of any library share: what they can do, which weights they have, where they run, how much fits."""
+"""What encoders of any library share: what they can do, which weights they have, where they run.
+
+Each has a `name`, its spec with the commit that was found, which can be loaded again; a `fingerprint` that changes with
+whatever its vectors depend on (weights, text, numbers), the key under which they are stored; a `space`: vectors of two
+encoders can be compared where this is the same; and `dim`, the length of a vector.
+"""
 
 from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,7 +46,6 @@ class ReadsTexts(Protocol):
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) float32 unit vectors, in the order of `texts`."""
-        ...
 
 
 @runtime_checkable
@@ -49,64 +54,26 @@ class SeesImages(Protocol):
 
     def pixels(self, image: Image.Image) -> Any:
         """What the model sees of one RGB image; may be called in another thread."""
-        ...
 
     def encode_pixels(self, batch: Sequence[Any]) -> NDArray[np.float32]:
         """(B, D) float32 unit vectors of what `pixels` gave for B images."""
-        ...
-
-
-class Encoder(Protocol):
-    """What every encoder says of itself."""
-
-    @property
-    def name(self) -> str:
-        """The spec, with the commit that was found; it can be loaded again."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with whatever the vectors depend on (weights, text, numbers): the key under which they are stored."""
-        ...
-
-    @property
-    def space(self) -> str:
-        """Vectors of two encoders can be compared where this is the same."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-        ...
-
-
-class TextEncoder(Encoder, ReadsTexts, Protocol):
-    """Unit vectors of texts."""
-
-
-class ImageEncoder(Encoder, SeesImages, Protocol):
-    """Unit vectors of images."""
-
-
-class JointEncoder(TextEncoder, ImageEncoder, Protocol):
-    """Texts and images in one space, by one object."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's files are.
+    """Where a model's files are."""
 
-    Attributes:
-        name: the spec that was asked for, with the commit that was found: it can be given again.
-        model: a folder, or a model of the Hub.
-        revision: the commit; "" for a folder.
-        file: the file that was looked for.
-    """
+    name: str  # the spec that was asked for, with the commit that was found: it can be given again
+    model: str  # a folder, or a model of the Hub
+    revision: str  # the commit; "" for a folder
+    file: Path  # the file that was looked for
 
-    name: str
-    model: str
-    revision: str
-    file: Path
+    @property
+    def where(self) -> dict[str, Any]:
+        """Keyword arguments of `from_pretrained`."""
+        # Code that comes with a model is never run; left unsaid, transformers would ask on the terminal.
+        revision = self.revision or "main"
+        return {"pretrained_model_name_or_path": self.model, "revision": revision, "trust_remote_code": False}
 
     @cached_property
     def version(self) -> str:
@@ -123,13 +90,9 @@ class Source:
 
 
 def find(kind: str, model: str, file: str, *, name: str = "") -> Source:
-    """The model's `file`, from its folder or the Hub.
+    """The `file` of a model ("FOLDER" or "ORGANISATION/NAME[@REVISION]"), from its folder or the Hub.
 
-    Args:
-        kind: what the spec begins with.
-        model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
-        file: path inside the folder or repository.
-        name: what to call the model instead of `model`, without a revision.
+    `kind` is what its spec begins with, and `name` what it is called there instead of `model`.
 
     Raises:
         MissingModel: the file is neither on this machine nor reachable.
@@ -180,7 +143,11 @@ def loading(source: Source) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        needed = "sentencepiece protobuf" if "sentencepiece" in str(error).lower() else str(error.name or error)
+        needed = str(error.name or error)
+        if "sentencepiece" in str(error).lower():
+            needed = "sentencepiece protobuf"
+        elif package := re.search(r"pip install `?([\w-]+)", str(error)):  # SmolVLM's processor wants num2words
+            needed = package[1]
         raise MissingModel(f"{source.name} needs a package that is missing; run `pip install {needed}`.") from error
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith("httpx"):
@@ -205,6 +172,34 @@ class Place:
         return options | ({"device_map": self.device_map} if self.device_map else {})
 
 
+def network(architecture: Any, source: Source, place: Place, *, spare: Callable[[str], bool]) -> Any:
+    """A model of transformers in evaluation mode on its device; it may lack `spare` tensors alone."""
+    with loading(source):
+        model, told = architecture.from_pretrained(**source.where, **place.model_options(), output_loading_info=True)
+    lacking = sorted(name for name in told["missing_keys"] if not spare(name))
+    if lacking:  # transformers would fill them at random and only warn
+        raise ValueError(
+            f"the weights of {source.name} lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among "
+            "them; they belong to another kind of model."
+        )
+    return model.eval() if place.device_map else model.eval().to(place.device)
+
+
+def on_device(inputs: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    """The tensors among a processor's outputs on the model's device, pixels in its numbers."""
+    tensors = {name: value for name, value in inputs.items() if hasattr(value, "is_floating_point")}
+    numbers = {name: model.dtype if value.is_floating_point() else value.dtype for name, value in tensors.items()}
+    return {name: value.to(model.device, numbers[name]) for name, value in tensors.items()}
+
+
+def check_place(device: str, dtype: str, device_map: str | None = None) -> None:
+    """Raises `BadData` for what no machine has; transformers takes a device's name for a map too."""
+    check_device(device)
+    check_dtype(dtype)
+    if device_map and device_map not in ("balanced", "balanced_low_0", "sequential"):
+        check_device(device_map)
+
+
 def choose_place(device: str = "auto", dtype: str = "auto", device_map: str | None = None) -> Place:
     """The place that "auto" stands for: cuda, else mps, else cpu; bfloat16 on a GPU that has it, else float32.
 
@@ -213,8 +208,7 @@ def choose_place(device: str = "auto", dtype: str = "auto", device_map: str | No
     """
     import torch
 
-    check_device(device)
-    check_dtype(dtype)
+    check_place(device, dtype, device_map)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
@@ -260,15 +254,10 @@ class Lazy:
 
 
 def fitted(encoder: Any, *, precision: str = "auto", device: str | None = None, compiled: str | None = None) -> Any:
-    """The encoder in other numbers, on another device or to be compiled; itself where nothing changes.
+    """The encoder in other numbers (a key of `PRECISIONS`) or on another device; itself where nothing changes.
 
-    It is made once for each encoder, so that weights are loaded once.
-
-    Args:
-        encoder: of `symbal_hf.models.encoders.load` or `symbal_hf.models.encoders.lite`.
-        precision: "auto" (its own), or a key of `PRECISIONS`.
-        device: "cuda:1" and the like; None leaves it where it is.
-        compiled: not None gives a twin with weights of its own, which compiling does not change for others.
+    It is made once for each encoder, so that weights are loaded once. `compiled` gives a twin with weights of its own,
+    which compiling does not change for others.
 
     Raises:
         BadData: numbers that there are not, or what this encoder cannot be given.
@@ -310,88 +299,3 @@ def own_gpu(encoder: Any, rank: int, *, chosen: bool = False) -> str | None:
 def fingerprint(*parts: object) -> str:
     """16 hexadecimal digits of everything that vectors depend on."""
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
-
-
-class Batches:
-    """Runs work in pieces that fit in memory: a piece that does not is halved, and the size that fits is kept."""
-
-    def __init__(self, size: int, name: str) -> None:
-        """`size` is tried first; `name` is whose work it is."""
-        if size < 1:
-            raise ValueError(f"batch_size={size} leaves nothing to do at once; give at least 1.")
-        self.size, self.name = size, name
-
-    def run(
-        self, items: Sequence[T], work: Callable[[Sequence[T]], NDArray[np.float32]], dim: int
-    ) -> NDArray[np.float32]:
-        """(N, `dim`) float32: `work` of N items, in their order.
-
-        Raises:
-            MemoryError: a single item does not fit.
-        """
-        out, start = np.empty((len(items), dim), np.float32), 0
-        while start < len(items):
-            part = items[start : start + self.size]
-            done = self._attempt(part, work)
-            if done is None:
-                self.size = len(part) // 2
-                continue
-            out[start : start + len(part)] = done
-            start += len(part)
-        return out
-
-    def run_by_length(
-        self, texts: Sequence[str], work: Callable[[Sequence[str]], NDArray[np.float32]], dim: int
-    ) -> NDArray[np.float32]:
-        """`run` on texts of like length together, so that little is padded; rows are in the order of `texts`."""
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        out = np.empty((len(texts), dim), np.float32)
-        out[order] = self.run([texts[i] for i in order], work, dim)
-        return out
-
-    def _attempt(
-        self, part: Sequence[T], work: Callable[[Sequence[T]], NDArray[np.float32]]
-    ) -> NDArray[np.float32] | None:
-        """The work done, or None where `part` is too large."""
-        from accelerate.utils.memory import clear_device_cache
-
-        try:
-            return work(part)
-        except RuntimeError as error:
-            if not _out_of_memory(error):
-                raise
-            if len(part) == 1:
-                raise MemoryError(
-                    f"{self.name} does not fit in memory with one input at a time; use a smaller model, "
-                    "dtype='bfloat16', another device or (transformers models) device_map='auto'."
-                ) from error
-        # Only here is the traceback, which holds on to the tensors of the failed attempt, gone.
-        clear_device_cache(garbage_collection=True)
-        return None
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    import torch
-    from accelerate.utils.memory import should_reduce_batch_size
-
-    return (
-        isinstance(error, torch.OutOfMemoryError)
-        or "out of memory" in str(error).lower()
-        or should_reduce_batch_size(error)
-    )
-
-
-def unit(features: Any, name: str) -> NDArray[np.float32]:
-    """(B, D) float32 unit vectors of a model's features: a tensor, or an output that has a `pooler_output`.
-
-    Raises:
-        ValueError: features of another shape, or not finite.
-    """
-    import torch
-
-    vectors = getattr(features, "pooler_output", features)
-    if not isinstance(vectors, torch.Tensor) or vectors.ndim != 2:
-        raise ValueError(f"{name} gives no single vector for each input and so cannot be used as an encoder.")
-    if not torch.isfinite(vectors).all():
-        raise ValueError(f"{name} gives infinite or undefined values in {vectors.dtype}; use dtype='float32'.")
-    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.models.encoders.base import Batches, Lazy, Place, Source, find, fingerprint, loading, unit
+from symbal_hf.models.encoders.base import Place, Source, find, loading, network, on_device
+from symbal_hf.models.encoders.checkpoint import Checkpoint, OfImages, OfTexts
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +20,6 @@ IMAGE_ALONE = ("dinov2", "dinov2_with_registers", "dinov3_vit")  # their pooler_
 LAST_TOKEN = ("qwen3",)
 SIGLIP = ("siglip", "siglip2")
 LONGEST = 8192  # tokens of one text; what Qwen3-Embedding's own examples use
-TEXTS, IMAGES = 64, 32  # tried at once, unless told otherwise
 
 
 def instructed(task: str) -> str:
@@ -27,56 +27,31 @@ def instructed(task: str) -> str:
     return f"Instruct: {task}\nQuery:"
 
 
-def _where(source: Source) -> dict[str, Any]:
-    # Code that comes with a model is never run; left unsaid, transformers would ask on the terminal.
-    return {
-        "pretrained_model_name_or_path": source.model, "revision": source.revision or "main", "trust_remote_code": False
-    }  # fmt: skip
+class _Model(Checkpoint):
+    """A checkpoint whose configuration is read at once."""
 
-
-class _Model(Lazy):
-    """A checkpoint whose configuration is read at once and whose weights wait until they are needed."""
-
-    def __init__(self, source: Source, config: Any, place: Place, *, instruction: str | None = None) -> None:
-        self.source, self.config, self.place, self.instruction = source, config, place, instruction
-        self.name = self.space = source.name
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Changes with the files (weights, tokenizer, preprocessing), the numbers and the instruction."""
-        return fingerprint(type(self).__name__, self.source.version, self.place.dtype, self.instruction, "v1")
+    def __init__(self, source: Source, config: Any, dim: int, place: Place, **options: Any) -> None:
+        super().__init__(source, place, **options)
+        self.config, self.dim = config, dim
 
     @cached_property
     def model(self) -> Any:
-        """The network, in evaluation mode, on its device."""
         from transformers import AutoModel
 
-        with loading(self.source):
-            model, told = AutoModel.from_pretrained(
-                **_where(self.source), **self.place.model_options(), output_loading_info=True
-            )
-        lacking = sorted(k for k in told["missing_keys"] if "logit_" not in k and not k.endswith("mask_token"))
-        if lacking:  # transformers would fill them at random and only warn
-            raise ValueError(
-                f"the weights of {self.name} lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among "
-                "them; they belong to another kind of model."
-            )
-        return model.eval() if self.place.device_map else model.eval().to(self.place.device)
+        return network(
+            AutoModel, self.source, self.place, spare=lambda name: "logit_" in name or name.endswith("mask_token")
+        )
 
     @cached_property
     def tokenizer(self) -> Any:
-        """Of the same files as the weights."""
         from transformers import AutoTokenizer
 
         with loading(self.source):
-            return AutoTokenizer.from_pretrained(**_where(self.source))
+            return AutoTokenizer.from_pretrained(**self.source.where)
 
 
-class _Images(_Model):
+class _Images(_Model, OfImages):
     """A checkpoint that reads images."""
-
-    dim: int
-    images: Batches
 
     @cached_property
     def image_processor(self) -> Any:
@@ -84,46 +59,22 @@ class _Images(_Model):
         from transformers import AutoImageProcessor
 
         with loading(self.source):
-            return AutoImageProcessor.from_pretrained(**_where(self.source))
+            return AutoImageProcessor.from_pretrained(**self.source.where)
 
     def pixels(self, image: Image.Image) -> dict[str, torch.Tensor]:
-        """What the checkpoint's image processor makes of one RGB image, each tensor with a batch axis of 1."""
         return dict(self.image_processor(images=image, return_tensors="pt"))
 
-    def encode_pixels(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> NDArray[np.float32]:
-        """(B, D) float32 unit vectors of what `pixels` gave for B images."""
-        return self.images.run(batch, self._encode_pixels, self.dim)
-
-    def _encode_pixels(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> NDArray[np.float32]:
+    def _joined(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         import torch
 
-        joined = {key: torch.cat([one[key] for one in batch]).to(self.model.device) for key in batch[0]}
-        inputs = {k: v.to(self.model.dtype) if v.is_floating_point() else v for k, v in joined.items()}
-        with torch.inference_mode():
-            return unit(self._features(inputs), self.name)
-
-    def _features(self, inputs: Mapping[str, torch.Tensor]) -> Any:
-        raise NotImplementedError
+        return on_device({key: torch.cat([one[key] for one in batch]) for key in batch[0]}, self.model)
 
 
-class TwoTowers(_Images):
+class TwoTowers(_Images, OfTexts):
     """Texts and images in one space: CLIP, SigLIP and every model with `get_text_features` and `get_image_features`."""
 
-    def __init__(self, source: Source, config: Any, place: Place, *, batch_size: int | None = None) -> None:
-        super().__init__(source, config, place)
-        self.texts, self.images = Batches(batch_size or TEXTS, self.name), Batches(batch_size or IMAGES, self.name)
-        siglip = config.model_type in SIGLIP
-        self.dim = int(config.vision_config.hidden_size if siglip else config.projection_dim)
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(T, D) float32 unit vectors; what goes beyond the model's context is cut off."""
-        return self.texts.run_by_length(texts, self._encode, self.dim)
-
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import torch
-
-        with torch.inference_mode():
-            return unit(self.model.get_text_features(**self._tokens(texts).to(self.model.device)), self.name)
+    def text_features(self, texts: Sequence[str]) -> Any:
+        return self.model.get_text_features(**self._tokens(texts).to(self.model.device))
 
     def _tokens(self, texts: Sequence[str]) -> Any:
         from transformers import BatchEncoding
@@ -137,37 +88,19 @@ class TwoTowers(_Images):
         tokens = self.tokenizer(lower, padding="max_length", truncation=True, max_length=most, return_tensors="pt")
         return BatchEncoding({"input_ids": tokens["input_ids"]})
 
-    def _features(self, inputs: Mapping[str, torch.Tensor]) -> Any:
-        return self.model.get_image_features(**inputs)
+    def image_features(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> Any:
+        return self.model.get_image_features(**self._joined(batch))
 
 
 class ClassToken(_Images):
     """Images alone, by the class token: DINOv2."""
 
-    def __init__(self, source: Source, config: Any, place: Place, *, batch_size: int | None = None) -> None:
-        super().__init__(source, config, place)
-        self.images = Batches(batch_size or IMAGES, self.name)
-        self.dim = int(config.hidden_size)
-
-    def _features(self, inputs: Mapping[str, torch.Tensor]) -> Any:
-        return self.model(**inputs)
+    def image_features(self, batch: Sequence[Mapping[str, torch.Tensor]]) -> Any:
+        return self.model(**self._joined(batch))
 
 
-class LastToken(_Model):
+class LastToken(_Model, OfTexts):
     """Texts alone, by the state at their final token: Qwen3-Embedding."""
-
-    def __init__(
-        self,
-        source: Source,
-        config: Any,
-        place: Place,
-        *,
-        batch_size: int | None = None,
-        instruction: str | None = None,
-    ) -> None:
-        super().__init__(source, config, place, instruction=instruction)
-        self.texts = Batches(batch_size or TEXTS, self.name)
-        self.dim = int(config.hidden_size)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -175,7 +108,7 @@ class LastToken(_Model):
         from transformers import AutoTokenizer
 
         with loading(self.source):
-            tokenizer = AutoTokenizer.from_pretrained(**_where(self.source), padding_side="left")
+            tokenizer = AutoTokenizer.from_pretrained(**self.source.where, padding_side="left")
         # An embedding model's tokenizer ends each text itself; that of a chat model of the same type does not.
         if tokenizer("a")["input_ids"][-1] not in tokenizer.all_special_ids:
             raise ValueError(
@@ -187,52 +120,41 @@ class LastToken(_Model):
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(T, D) float32 unit vectors; what goes beyond 8192 tokens is cut off."""
         head = instructed(self.instruction) if self.instruction else ""
-        return self.texts.run_by_length([head + text for text in texts], self._encode, self.dim)
+        return super().encode([head + text for text in texts])
 
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import torch
-
+    def text_features(self, texts: Sequence[str]) -> Any:
         most = min(LONGEST, self.config.max_position_embeddings)
         tokens = self.tokenizer(list(texts), padding=True, truncation=True, max_length=most, return_tensors="pt")
-        with torch.inference_mode():
-            states = self.model(**tokens.to(self.model.device), use_cache=False).last_hidden_state
-        return unit(states[:, -1], self.name)
+        return self.model(**tokens.to(self.model.device), use_cache=False).last_hidden_state[:, -1]
 
 
 def load_transformers(
     model: str, place: Place, *, batch_size: int | None = None, instruction: str | None = None
 ) -> TwoTowers | ClassToken | LastToken:
-    """The encoder of a checkpoint, by the architecture that its configuration names.
+    """The encoder of a checkpoint ("FOLDER" or "ORGANISATION/NAME[@REVISION]"), by what its configuration names.
 
-    Args:
-        model: "FOLDER" or "ORGANISATION/NAME[@REVISION]".
-        place: where it runs.
-        batch_size: inputs tried at once.
-        instruction: the task that Qwen3-Embedding is told.
-
-    Raises:
-        MissingModel: the files are neither on this machine nor reachable.
-        ValueError: an architecture that is no encoder, or an instruction that it would not read.
+    Raises ValueError for an architecture that is no encoder, or an instruction that it would not read.
     """
     from transformers import MODEL_MAPPING, AutoConfig
 
     source = find("transformers", model, "config.json")
     try:
         with loading(source):
-            config = AutoConfig.from_pretrained(**_where(source))
+            config = AutoConfig.from_pretrained(**source.where)
     except ValueError as error:
         raise ValueError(f"{source.name} names no architecture that transformers knows.") from error
     kind = config.model_type
     if kind in LAST_TOKEN:
-        return LastToken(source, config, place, batch_size=batch_size, instruction=instruction)
+        return LastToken(source, config, config.hidden_size, place, batch_size=batch_size, instruction=instruction)
     if instruction:
         raise ValueError(f"{source.name} reads no instruction; only Qwen3-Embedding does, so leave it out.")
     if kind in IMAGE_ALONE:
-        return ClassToken(source, config, place, batch_size=batch_size)
+        return ClassToken(source, config, config.hidden_size, place, batch_size=batch_size)
     known = MODEL_MAPPING.get(type(config), None)
     towers = hasattr(known, "get_text_features") and hasattr(known, "get_image_features")
     if kind in SIGLIP or (towers and hasattr(config, "projection_dim")):
-        return TwoTowers(source, config, place, batch_size=batch_size)
+        dim = config.vision_config.hidden_size if kind in SIGLIP else config.projection_dim
+        return TwoTowers(source, config, dim, place, batch_size=batch_size)
     raise ValueError(
         f"{source.name} is a model of type {kind!r}, which gives no vectors of texts or images that are known to be "
         "comparable; use CLIP, SigLIP, DINOv2 or Qwen3-Embedding, or 'st:MODEL' for a sentence-transformers model."

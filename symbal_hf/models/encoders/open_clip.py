@@ -8,11 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from symbal_hf.core.errors import MissingModel
-from symbal_hf.models.encoders.base import Batches, Lazy, Place, Source, find, fingerprint, loading, unit
+from symbal_hf.models.encoders.base import Place, Source, find, fingerprint, loading
+from symbal_hf.models.encoders.checkpoint import Checkpoint, OfImages, OfTexts
 
 if TYPE_CHECKING:
     import torch
@@ -21,30 +19,28 @@ if TYPE_CHECKING:
 KIND = "open_clip"
 WEIGHTS, CONFIG = "open_clip_model.safetensors", "open_clip_config.json"
 FOLDER, HUB = "local-dir:", "hf-hub:"
-PRECISION = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
-TEXTS, IMAGES = 64, 32  # tried at once, unless told otherwise
+PRECISION = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16"}
 
 
-class OpenClip(Lazy):
-    """Texts and images in one space. Weights wait until they are needed."""
+class OpenClip(Checkpoint, OfTexts, OfImages):
+    """Texts and images in one space."""
 
     def __init__(
         self,
         source: Source,
         architecture: str,
-        *,
         dim: int,
         place: Place,
+        *,
         tokenizer: str,
         weights: Path | None = None,
         preprocessing: Mapping[str, Any] | None = None,
         batch_size: int | None = None,
     ) -> None:
         """`architecture` and `tokenizer` are names of open_clip's; `weights` and `preprocessing` are a tag's."""
-        self.source, self.architecture, self.dim, self.place = source, architecture, dim, place
-        self.weights, self.preprocessing, self._tokenizer_name = weights, dict(preprocessing or {}), tokenizer
-        self.name = self.space = source.name
-        self.texts, self.images = Batches(batch_size or TEXTS, self.name), Batches(batch_size or IMAGES, self.name)
+        super().__init__(source, place, batch_size=batch_size)
+        self.architecture, self.dim, self._tokenizer_name = architecture, dim, tokenizer
+        self.weights, self.preprocessing = weights, dict(preprocessing or {})
 
     @cached_property
     def fingerprint(self) -> str:
@@ -55,15 +51,13 @@ class OpenClip(Lazy):
 
     @cached_property
     def model(self) -> Any:
-        """The network, in evaluation mode, on its device."""
         import open_clip
 
-        dtype = str(self.place.dtype).removeprefix("torch.")
         with loading(self.source):
             return open_clip.create_model(
                 self.architecture,
                 pretrained=str(self.weights) if self.weights else None,
-                precision=PRECISION[dtype],
+                precision=PRECISION[str(self.place.dtype)],
                 device=self.place.device,
                 force_preprocess_cfg=self.preprocessing,
                 require_pretrained=True,
@@ -79,44 +73,24 @@ class OpenClip(Lazy):
 
     @cached_property
     def transform(self) -> Any:
-        """From an RGB image to pixels."""
         from open_clip.transform import PreprocessCfg, image_transform_v2
 
         return image_transform_v2(PreprocessCfg(**self.model.visual.preprocess_cfg), is_train=False)
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(T, D) float32 unit vectors; what goes beyond the model's context is cut off."""
-        return self.texts.run_by_length(texts, self._encode, self.dim)
-
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import torch
-
-        with torch.inference_mode():
-            return unit(self.model.encode_text(self.tokenizer(list(texts)).to(self.place.device)), self.name)
+    def text_features(self, texts: Sequence[str]) -> Any:
+        return self.model.encode_text(self.tokenizer(list(texts)).to(self.place.device))
 
     def pixels(self, image: Image.Image) -> torch.Tensor:
-        """(3, H, W) float32."""
         return self.transform(image)
 
-    def encode_pixels(self, batch: Sequence[torch.Tensor]) -> NDArray[np.float32]:
-        """(B, D) float32 unit vectors of what `pixels` gave for B images."""
-        return self.images.run(batch, self._encode_pixels, self.dim)
-
-    def _encode_pixels(self, batch: Sequence[torch.Tensor]) -> NDArray[np.float32]:
+    def image_features(self, batch: Sequence[torch.Tensor]) -> Any:
         import torch
 
-        with torch.inference_mode():
-            stack = torch.stack(list(batch)).to(self.place.device, self.place.dtype)
-            return unit(self.model.encode_image(stack), self.name)
+        return self.model.encode_image(torch.stack(list(batch)).to(self.place.device, self.place.dtype))
 
 
 def load_open_clip(model: str, place: Place, *, batch_size: int | None = None) -> OpenClip:
-    """The encoder that `model` names.
-
-    Args:
-        model: "NAME/TAG[@REVISION]", "local-dir:FOLDER" or "hf-hub:ORGANISATION/NAME[@REVISION]".
-        place: where it runs.
-        batch_size: inputs tried at once.
+    """The encoder that "NAME/TAG[@REVISION]", "local-dir:FOLDER" or "hf-hub:ORGANISATION/NAME[@REVISION]" names.
 
     Raises:
         MissingModel: the files are neither on this machine nor reachable.
@@ -137,14 +111,9 @@ def load_open_clip(model: str, place: Place, *, batch_size: int | None = None) -
     settings = told.get("model_cfg", told)
     # A repository may name another one for its tokenizer, which only open_clip's own prefix looks up.
     elsewhere = prefix == HUB and settings["text_cfg"].get("hf_tokenizer_name")
-    return OpenClip(
-        source,
-        f"{FOLDER}{folder}",
-        dim=settings["embed_dim"],
-        place=place,
-        batch_size=batch_size,
-        tokenizer=f"{HUB}{source.model}" if elsewhere else f"{FOLDER}{folder}",
-    )
+    tokenizer = f"{HUB}{source.model}" if elsewhere else f"{FOLDER}{folder}"
+    dim = settings["embed_dim"]
+    return OpenClip(source, f"{FOLDER}{folder}", dim, place, tokenizer=tokenizer, batch_size=batch_size)
 
 
 def _tagged(model: str, place: Place, batch_size: int | None) -> OpenClip:
@@ -177,13 +146,5 @@ def _tagged(model: str, place: Place, batch_size: int | None) -> OpenClip:
     file = str(Path(file).with_suffix(".safetensors")) if file else WEIGHTS
     source = find(KIND, repository + (f"@{revision}" if revision else ""), file, name=spec)
     rules = {k: told[k] for k in ("size", "mean", "std", "interpolation", "resize_mode", "fill_color") if k in told}
-    return OpenClip(
-        source,
-        name,
-        dim=settings["embed_dim"],
-        place=place,
-        tokenizer=name,
-        weights=source.file,
-        preprocessing=rules,
-        batch_size=batch_size,
-    )
+    tagged: dict[str, Any] = {"weights": source.file, "preprocessing": rules}
+    return OpenClip(source, name, settings["embed_dim"], place, tokenizer=name, batch_size=batch_size, **tagged)

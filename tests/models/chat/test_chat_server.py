@@ -327,7 +327,7 @@ def test_no_key_question_image_or_password_leaves_the_program(fault, caplog):
 
 
 def test_what_an_older_client_library_logs_is_kept_quiet(caplog):
-    chat_server._keep_quiet()
+    ServerModel("m", base_url="http://localhost:1/v1")._client()
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("openai._base_client").debug("Request options: %s", {"json_data": {"messages": "hush"}})
         logging.getLogger("httpx").info("HTTP Request: %s %s", "POST", "http://a:hush@host/v1?key=hush")

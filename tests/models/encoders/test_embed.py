@@ -22,7 +22,7 @@ from symbal_hf.models.encoders import decoding as embed_load
 from symbal_hf.models.encoders.base import fitted
 from symbal_hf.models.encoders.embedding import embed, embed_images, embed_texts
 from symbal_hf.models.encoders.lite import LiteVision, MiniLM
-from symbal_hf.models.encoders.load import load_image_encoder, load_text_encoder
+from symbal_hf.models.encoders.load import load_encoder
 
 OLD = Path(__file__).parents[2] / "assets" / "version_0_1"
 CLOSE = {"rtol": 0, "atol": 2e-5}
@@ -45,15 +45,15 @@ def assert_unit(vectors, rows, dim):
 
 
 def test_texts_go_through_the_store_once(zoo, tmp_path, monkeypatch):
-    store, encoder = Store(tmp_path / "s.sqlite"), load_text_encoder(zoo.qwen3)
+    store, encoder = Store(tmp_path / "s.sqlite"), load_encoder("text", zoo.qwen3)
     expected = encoder.encode(TEXTS)
     np.testing.assert_allclose(embed_texts(TEXTS, encoder, store=store, batch=4), expected, **CLOSE)
     monkeypatch.setattr(type(encoder), "model", property(lambda self: pytest.fail("the weights were loaded")))
-    again = load_text_encoder(zoo.qwen3)
+    again = load_encoder("text", zoo.qwen3)
     np.testing.assert_allclose(embed_texts(TEXTS[::-1], again, store=store), expected[::-1], **CLOSE)
     assert embed_texts([], again, store=store).shape == (0, 32)
     with pytest.raises(pytest.fail.Exception):
-        embed_texts(TEXTS, load_text_encoder(zoo.qwen3, instruction="other"), store=store)
+        embed_texts(TEXTS, load_encoder("text", zoo.qwen3, instruction="other"), store=store)
 
 
 def test_images_go_through_the_store_and_bad_ones_are_named(zoo, tmp_path):
@@ -62,7 +62,7 @@ def test_images_go_through_the_store_and_bad_ones_are_named(zoo, tmp_path):
     rows = [files[0], b"no picture", files[1], None, files[2][:300], files[0], files[3], b"no picture"]
     images = Images(rows, range(len(rows)), None)
     for kind in IMAGE_KINDS:
-        encoder = load_image_encoder(getattr(zoo, kind))
+        encoder = load_encoder("image", getattr(zoo, kind))
         vectors, bad = embed_images(images, encoder, store=store, batch=3)
         assert vectors.shape == (8, encoder.dim) and vectors.dtype == np.float32
         assert sorted(bad) == [1, 3, 4, 7] and not vectors[sorted(bad)].any()
@@ -82,7 +82,7 @@ def test_a_broken_model_is_not_taken_for_broken_images(zoo, tmp_path):
     (folder / "preprocessor_config.json").write_text('{"image_processor_type": "NoSuchProcessor"}')
     images = Images([encoded(image) for image in pictures(3)], range(3), None)
     with pytest.raises((ValueError, MissingModel)):
-        embed_images(images, load_image_encoder(f"transformers:{folder}"), store=Store(tmp_path / "s.sqlite"))
+        embed_images(images, load_encoder("image", f"transformers:{folder}"), store=Store(tmp_path / "s.sqlite"))
 
 
 def test_every_mode_of_a_picture_is_the_same_picture(zoo, tmp_path):
@@ -103,7 +103,7 @@ def test_every_mode_of_a_picture_is_the_same_picture(zoo, tmp_path):
     ]
     images = Images(colours + greys, range(6), None)
     for kind in IMAGE_KINDS:
-        vectors, bad = embed_images(images, load_image_encoder(getattr(zoo, kind)), store=Store(tmp_path / kind))
+        vectors, bad = embed_images(images, load_encoder("image", getattr(zoo, kind)), store=Store(tmp_path / kind))
         assert not bad
         assert (vectors[:4] @ vectors[0]).min() > 0.999 and vectors[4] @ vectors[5] > 0.999
         assert vectors[0] @ vectors[4] < 0.9999
@@ -115,7 +115,7 @@ def test_the_lite_encoders_are_parts_like_the_others(tmp_path, scene_folder):
     regions, _ = embed_images(images, LiteVision(), store=store)
     assert regions.shape == (3, 65, 384) and regions.dtype == np.float16
     assert not store.missing(key("image", LiteVision().fingerprint, file) for file in files)
-    text, image = load_text_encoder("lite"), load_image_encoder("lite")
+    text, image = load_encoder("text", "lite"), load_encoder("image", "lite")
     whole, _ = embed_images(images, image, store=store)
     assert_unit(whole, 3, 384)
     np.testing.assert_allclose(whole, regions[:, 0].astype(np.float32), atol=2e-3)
@@ -124,8 +124,8 @@ def test_the_lite_encoders_are_parts_like_the_others(tmp_path, scene_folder):
     assert not store.missing([key("text", "sentence-transformers/all-MiniLM-L6-v2", "A dog.")])
     np.testing.assert_array_equal(embed_texts(["A cat.", "A dog."], text, store=store), vectors[::-1])
     np.testing.assert_allclose(text.encode(["A dog.", "A cat."]), vectors, **CLOSE)
-    for encoder, load in ((text, load_text_encoder), (image, load_image_encoder)):
-        assert load(encoder.name).fingerprint == encoder.fingerprint
+    for encoder, what in ((text, "text"), (image, "image")):
+        assert load_encoder(what, encoder.name).fingerprint == encoder.fingerprint
     assert embed_texts([], MiniLM(), store=store).shape == embed_texts([], text, store=store).shape == (0, 384)
 
 
@@ -145,7 +145,11 @@ def test_decoding_by_processes_gives_the_same_for_every_kind(zoo, tmp_path):
     for kind in IMAGE_KINDS:
         found = [
             embed(
-                images, load_image_encoder(getattr(zoo, kind)), store=Store(tmp_path / f"{kind}{n}"), batch=2, workers=n
+                images,
+                load_encoder("image", getattr(zoo, kind)),
+                store=Store(tmp_path / f"{kind}{n}"),
+                batch=2,
+                workers=n,
             )
             for n in (0, None, 2)
         ]
@@ -156,7 +160,7 @@ def test_decoding_by_processes_gives_the_same_for_every_kind(zoo, tmp_path):
 
 def test_what_cannot_be_read_is_tried_once_and_again_under_other_limits(zoo, tmp_path, monkeypatch):
     images, store = Images([encoded(pictures(1, size=(30, 30))[0])], [0], None), Store(tmp_path / "s.sqlite")
-    encoder, tried = load_image_encoder(zoo.clip), []
+    encoder, tried = load_encoder("image", zoo.clip), []
     monkeypatch.setattr(embed_load, "decode", lambda file: (tried.append(1), decode(file))[1])
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)
     for _ in range(2):
@@ -167,7 +171,7 @@ def test_what_cannot_be_read_is_tried_once_and_again_under_other_limits(zoo, tmp
 
 
 def test_values_do_not_depend_on_what_is_known_already_or_on_where_a_run_stopped(zoo, tmp_path):
-    encoder, store = load_text_encoder(zoo.st_bert), Store(tmp_path / "s.sqlite")
+    encoder, store = load_encoder("text", zoo.st_bert), Store(tmp_path / "s.sqlite")
     texts = [f"{text} {i}" for i in range(3) for text in TEXTS]
     expected = embed_texts(texts, encoder, store=Store(tmp_path / "whole.sqlite"), batch=8)
 
@@ -185,7 +189,7 @@ def test_values_do_not_depend_on_what_is_known_already_or_on_where_a_run_stopped
 def test_numbers_and_compiling_have_vectors_of_their_own(zoo, tmp_path):
     import torch
 
-    encoder, store = load_text_encoder(zoo.clip, device="cpu"), Store(tmp_path / "s.sqlite")
+    encoder, store = load_encoder("text", zoo.clip, device="cpu"), Store(tmp_path / "s.sqlite")
     plain = embed_texts(TEXTS, encoder, store=store)
     half = embed(TEXTS, encoder, store=store, precision="bf16-true").values
     compiled = embed(TEXTS, encoder, store=store, compiled="eager").values
@@ -198,7 +202,8 @@ def test_numbers_and_compiling_have_vectors_of_their_own(zoo, tmp_path):
     assert all(m._compiled_call_impl is None for m in encoder.model.children())
     regions = LiteVision()
     assert fitted(regions, precision="32-true").fingerprint == LiteVision(bf16=False).fingerprint
-    assert fitted(load_image_encoder("lite"), precision="32-true").fingerprint != load_image_encoder("lite").fingerprint
+    image = load_encoder("image", "lite")
+    assert fitted(image, precision="32-true").fingerprint != image.fingerprint
 
 
 def test_a_dead_decoding_process_is_one_sentence(zoo, tmp_path, monkeypatch):
@@ -206,7 +211,7 @@ def test_a_dead_decoding_process_is_one_sentence(zoo, tmp_path, monkeypatch):
     here = os.getpid()
     monkeypatch.setattr(embed_load, "decode", lambda file: decode(file) if os.getpid() == here else os._exit(9))
     with pytest.raises(DeadRank, match=r"one of 2 processes that decode images is gone .* workers=0"):
-        embed(images, load_image_encoder(zoo.clip), store=Store(tmp_path / "s.sqlite"), batch=1, workers=2)
+        embed(images, load_encoder("image", zoo.clip), store=Store(tmp_path / "s.sqlite"), batch=1, workers=2)
 
 
 def test_what_the_first_version_stored_is_found_again(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from symbal_hf.data.table import Images
 from symbal_hf.models.encoders.base import Place, fitted
 from symbal_hf.models.encoders.embedding import embed, embed_images, embed_texts
 from symbal_hf.models.encoders.lite import LiteText, LiteVision
-from symbal_hf.models.encoders.load import load_image_encoder, load_text_encoder
+from symbal_hf.models.encoders.load import load_encoder
 from symbal_hf.models.encoders.processes import given_world, how_to_start
 
 TEXTS = [f"{'so ' * (i * 5 % 7)}text {i}" for i in range(23)]
@@ -83,9 +83,9 @@ def test_worlds_of_one_two_and_three_agree_to_the_last_bit(zoo, tmp_path, kind):
     if kind == "pictures":
         files = [encoded(image) for image in tiny.pictures(9)]
         rows = [*files[:2], b"no picture", *files[2:5], None, *files[5:], files[0]]
-        items, different, encoder = Images(rows, range(len(rows)), None), 10, load_image_encoder(zoo.clip)
+        items, different, encoder = Images(rows, range(len(rows)), None), 10, load_encoder("image", zoo.clip)
     else:
-        items, different, encoder = [*TEXTS, TEXTS[3]], len(TEXTS), load_text_encoder(getattr(zoo, kind))
+        items, different, encoder = [*TEXTS, TEXTS[3]], len(TEXTS), load_encoder("text", getattr(zoo, kind))
     ids, worlds = [f"row-{i}" for i in range(len(items))], {}
     for world in (1, 2, 3):
         store, seen = Store(tmp_path / f"{world}.sqlite"), []
@@ -261,7 +261,7 @@ def test_a_forked_process_lives_after_its_parent_computed_with_threads(zoo, tmp_
     torch.set_num_threads(2)
     try:
         (torch.randn(500, 500) @ torch.randn(500, 500)).sum()
-        encoder = load_text_encoder(zoo.clip)
+        encoder = load_encoder("text", zoo.clip)
         embedded = embed(TEXTS, encoder, devices=2, batch=4, store=Store(tmp_path / "s"), strategy="ddp_fork")
     finally:
         torch.set_num_threads(threads)
@@ -271,7 +271,7 @@ def test_a_forked_process_lives_after_its_parent_computed_with_threads(zoo, tmp_
 def test_each_process_has_its_own_gpu_and_numbers(zoo):
     import torch
 
-    encoder = load_text_encoder(zoo.clip, device="cpu")
+    encoder = load_encoder("text", zoo.clip, device="cpu")
     other = fitted(encoder, device="cuda:1", precision="bf16-true")
     assert (other.place.device, other.place.dtype, encoder.place.device) == ("cuda:1", torch.bfloat16, "cpu")
     assert other is fitted(encoder, device="cuda:1", precision="bf16-true")

@@ -10,7 +10,7 @@ import tiny_models as tiny
 from PIL import Image
 from tiny_models import IMAGE_KINDS, JOINT_KINDS, TEXT_KINDS, TEXTS, encode_images, pictures
 
-from symbal_hf.models.encoders.load import load_image_encoder, load_joint_encoder, load_text_encoder
+from symbal_hf.models.encoders.load import load_encoder
 
 CLOSE = {"rtol": 0, "atol": 2e-5}
 
@@ -104,7 +104,7 @@ def unit_by_hand(vector):
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_texts_as_the_library_alone_encodes_them(zoo, kind):
-    encoder = load_text_encoder(getattr(zoo, kind), batch_size=4)
+    encoder = load_encoder("text", getattr(zoo, kind), batch_size=4)
     vectors = encoder.encode(TEXTS)
     assert_unit(vectors, len(TEXTS), encoder.dim)
     expected = [unit_by_hand(text_by_hand(kind, zoo.folders[kind], text)) for text in TEXTS]
@@ -114,7 +114,7 @@ def test_texts_as_the_library_alone_encodes_them(zoo, kind):
 
 @pytest.mark.parametrize("kind", IMAGE_KINDS)
 def test_images_as_the_library_alone_encodes_them(zoo, kind):
-    encoder = load_image_encoder(getattr(zoo, kind), batch_size=2)
+    encoder = load_encoder("image", getattr(zoo, kind), batch_size=2)
     images = pictures(5, size=(48, 48) if kind == "dinov2" else (32, 32))
     vectors = encode_images(encoder, images)
     assert_unit(vectors, 5, encoder.dim)
@@ -128,7 +128,7 @@ def test_images_as_the_library_alone_encodes_them(zoo, kind):
     [("clip", (16, 0, 48, 32)), ("siglip", (0, 0, 64, 32)), ("dinov2", (24, 0, 72, 48)), ("open_clip", (0, 0, 64, 32))],
 )  # what each sees of a picture twice as wide as high: the middle, or all of it squeezed
 def test_each_checkpoint_has_its_own_view_of_a_wide_picture(zoo, kind, box):
-    encoder = load_image_encoder(getattr(zoo, kind))
+    encoder = load_encoder("image", getattr(zoo, kind))
     height = 48 if kind == "dinov2" else 32
     wide = pictures(1, size=(height, 2 * height))[0].resize((8, 4)).resize((2 * height, height))
     seen = wide.crop(box).resize((height, height), Image.Resampling.BICUBIC)
@@ -138,10 +138,10 @@ def test_each_checkpoint_has_its_own_view_of_a_wide_picture(zoo, kind, box):
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_neither_order_nor_batches_nor_company_change_a_text(zoo, kind):
-    alone = load_text_encoder(getattr(zoo, kind), batch_size=1).encode(TEXTS)
+    alone = load_encoder("text", getattr(zoo, kind), batch_size=1).encode(TEXTS)
     order = random.Random(1).sample(range(len(TEXTS)), len(TEXTS))
     for size in (3, 64):
-        together = load_text_encoder(getattr(zoo, kind), batch_size=size).encode([TEXTS[i] for i in order])
+        together = load_encoder("text", getattr(zoo, kind), batch_size=size).encode([TEXTS[i] for i in order])
         np.testing.assert_allclose(together, alone[order], **CLOSE)
     np.testing.assert_array_equal(alone[0], alone[-1])
 
@@ -149,39 +149,39 @@ def test_neither_order_nor_batches_nor_company_change_a_text(zoo, kind):
 @pytest.mark.parametrize("kind", IMAGE_KINDS)
 def test_neither_order_nor_batches_change_an_image(zoo, kind):
     images = pictures()
-    alone = encode_images(load_image_encoder(getattr(zoo, kind), batch_size=1), images)
-    together = encode_images(load_image_encoder(getattr(zoo, kind), batch_size=3), images[::-1])
+    alone = encode_images(load_encoder("image", getattr(zoo, kind), batch_size=1), images)
+    together = encode_images(load_encoder("image", getattr(zoo, kind), batch_size=3), images[::-1])
     np.testing.assert_allclose(together[::-1], alone, **CLOSE)
 
 
 @pytest.mark.parametrize("kind", JOINT_KINDS)
 def test_one_object_holds_texts_and_images_in_one_space(zoo, kind):
-    joint = load_joint_encoder(getattr(zoo, kind))
-    text, image = load_text_encoder(getattr(zoo, kind)), load_image_encoder(getattr(zoo, kind))
+    joint = load_encoder("joint", getattr(zoo, kind))
+    text, image = load_encoder("text", getattr(zoo, kind)), load_encoder("image", getattr(zoo, kind))
     assert joint.space == text.space == image.space and text.dim == image.dim
     assert joint.fingerprint == text.fingerprint == image.fingerprint
     np.testing.assert_array_equal(joint.encode(["a dog"]), text.encode(["a dog"]))
     np.testing.assert_array_equal(encode_images(joint, pictures(2)), encode_images(image, pictures(2)))
-    assert joint.space not in {load_image_encoder(zoo.dinov2).space, load_text_encoder(zoo.qwen3).space}
+    assert joint.space not in {load_encoder("image", zoo.dinov2).space, load_encoder("text", zoo.qwen3).space}
 
 
 def test_what_reads_one_of_the_two_says_so(zoo):
     with pytest.raises(ValueError, match=r"encodes images alone; for texts take a model such as .*medsiglip"):
-        load_text_encoder(zoo.dinov2)
+        load_encoder("text", zoo.dinov2)
     for spec in (zoo.qwen3, zoo.st_bert):
         with pytest.raises(ValueError, match=r"encodes texts alone; for images take a model such as .*dinov2"):
-            load_image_encoder(spec)
+            load_encoder("image", spec)
     for spec in (zoo.dinov2, zoo.qwen3, zoo.st_bert):
         with pytest.raises(ValueError, match="does not encode texts and images by one model"):
-            load_joint_encoder(spec)
-    lite = load_joint_encoder("lite")  # two models that were trained into one space
-    assert lite.space == load_text_encoder("lite").space and hasattr(lite, "encode") and hasattr(lite, "pixels")
+            load_encoder("joint", spec)
+    lite = load_encoder("joint", "lite")  # two models that were trained into one space
+    assert lite.space == load_encoder("text", "lite").space and hasattr(lite, "encode") and hasattr(lite, "pixels")
 
 
 def test_an_instruction_is_read_by_qwen3_alone(zoo):
     task = "Retrieve facts that mean the same"
-    plain = load_text_encoder(zoo.qwen3)
-    told = load_text_encoder(zoo.qwen3, instruction=task)
+    plain = load_encoder("text", zoo.qwen3)
+    told = load_encoder("text", zoo.qwen3, instruction=task)
     assert told.fingerprint != plain.fingerprint and told.space == plain.space
     head = f"Instruct: {task}\nQuery:"
     expected = [unit_by_hand(text_by_hand("qwen3", zoo.folders["qwen3"], t, head=head)) for t in TEXTS[:4]]
@@ -189,15 +189,15 @@ def test_an_instruction_is_read_by_qwen3_alone(zoo):
     assert (told.encode(TEXTS[:4]) * plain.encode(TEXTS[:4])).sum(1).max() < 0.999
     for kind in (*JOINT_KINDS, "st_bert"):
         with pytest.raises(ValueError, match="reads no instruction; only Qwen3-Embedding does"):
-            load_text_encoder(getattr(zoo, kind), instruction=task)
+            load_encoder("text", getattr(zoo, kind), instruction=task)
     with pytest.raises(ValueError, match="lite reads no instruction"):
-        load_text_encoder("lite", instruction=task)
+        load_encoder("text", "lite", instruction=task)
 
 
 @pytest.mark.parametrize("instruction", [None, "Group the same statements"])
 def test_qwen3_is_the_same_by_both_libraries(zoo, instruction):
-    ours = load_text_encoder(zoo.qwen3, instruction=instruction).encode(TEXTS)
-    theirs = load_text_encoder(zoo.st_qwen3, instruction=instruction)
+    ours = load_encoder("text", zoo.qwen3, instruction=instruction).encode(TEXTS)
+    theirs = load_encoder("text", zoo.st_qwen3, instruction=instruction)
     np.testing.assert_allclose(ours, theirs.encode(TEXTS), **CLOSE)
     assert theirs.model.tokenizer.padding_side == "left"
 
@@ -205,12 +205,10 @@ def test_qwen3_is_the_same_by_both_libraries(zoo, instruction):
 @pytest.mark.parametrize("kind", [*JOINT_KINDS, "dinov2", "qwen3", "st_bert"])
 def test_half_precision_gives_unit_float32_near_the_full_ones(zoo, kind):
     spec = getattr(zoo, kind)
-    for load, run in (
-        (load_text_encoder, lambda e: e.encode(TEXTS)), (load_image_encoder, lambda e: encode_images(e, pictures())),
-    ):  # fmt: skip
-        if kind not in (TEXT_KINDS if load is load_text_encoder else IMAGE_KINDS):
+    for what, run in (("text", lambda e: e.encode(TEXTS)), ("image", lambda e: encode_images(e, pictures()))):
+        if kind not in (TEXT_KINDS if what == "text" else IMAGE_KINDS):
             continue
-        full, half = load(spec, dtype="float32", device="cpu"), load(spec, dtype="bfloat16", device="cpu")
+        full, half = (load_encoder(what, spec, dtype=dtype, device="cpu") for dtype in ("float32", "bfloat16"))
         vectors = run(half)
         assert_unit(vectors, len(vectors), half.dim)
         assert 0.98 < (vectors * run(full)).sum(1).min() < 1 - 1e-6
@@ -227,9 +225,9 @@ def test_a_device_map_reaches_transformers(zoo, monkeypatch):
         return load(*args, **options)
 
     monkeypatch.setattr(AutoModel, "from_pretrained", spy)
-    spread, plain = load_joint_encoder(zoo.clip, device_map="auto"), load_joint_encoder(zoo.clip, device="cpu")
+    spread, plain = load_encoder("joint", zoo.clip, device_map="auto"), load_encoder("joint", zoo.clip, device="cpu")
     np.testing.assert_allclose(spread.encode(TEXTS), plain.encode(TEXTS), **CLOSE)
     assert asked == ["auto", None]
     for spec in (zoo.open_clip, zoo.st_bert, "lite"):
         with pytest.raises(ValueError, match="device_map='auto' works with 'transformers:MODEL' alone"):
-            load_text_encoder(spec, device_map="auto")
+            load_encoder("text", spec, device_map="auto")

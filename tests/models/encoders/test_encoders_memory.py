@@ -10,8 +10,8 @@ import pytest
 import tiny_models as tiny
 from tiny_models import TEXTS, encode_images, pictures
 
-from symbal_hf.models.encoders.base import Batches, unit
-from symbal_hf.models.encoders.load import load_image_encoder, load_text_encoder
+from symbal_hf.models.encoders.checkpoint import Batches, unit
+from symbal_hf.models.encoders.load import load_encoder
 
 CLOSE = {"rtol": 0, "atol": 2e-5}
 
@@ -38,7 +38,7 @@ def crowded(work, most, error, tried):
 def test_out_of_memory_halves_the_batch_and_keeps_the_size(zoo, kind, message, monkeypatch):
     import torch
 
-    encoder, tried = load_text_encoder(getattr(zoo, kind), batch_size=16), []
+    encoder, tried = load_encoder("text", getattr(zoo, kind), batch_size=16), []
     expected = encoder.encode(TEXTS)
     error = torch.OutOfMemoryError(message) if message == "no room" else RuntimeError(message)
     monkeypatch.setattr(encoder, "_encode", crowded(encoder._encode, 3, error, tried))
@@ -52,7 +52,7 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_size(zoo, kind, message, m
 def test_out_of_memory_on_images(zoo, monkeypatch):
     import torch
 
-    encoder, images, tried = load_image_encoder(zoo.dinov2, batch_size=8), pictures(), []
+    encoder, images, tried = load_encoder("image", zoo.dinov2, batch_size=8), pictures(), []
     expected = encode_images(encoder, images)
     error = torch.OutOfMemoryError("CUDA out of memory.")
     monkeypatch.setattr(encoder, "_encode_pixels", crowded(encoder._encode_pixels, 1, error, tried))
