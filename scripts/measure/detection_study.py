@@ -77,7 +77,8 @@ def told(finding: Finding, wrong: float | None) -> str:
     return (
         f"{finding.state} ({finding.textual_error}, {finding.visual_feature}) p {finding.p_value_corrected:.1e}, "
         f"{finding.errors_with_feature}/{finding.rows_with_feature} against {finding.errors_without_feature}/"
-        f"{finding.rows_without_feature}, by {by}, truly wrong {'?' if wrong is None else f'{wrong:.2f}'} {finding.reason[:90]}"
+        f"{finding.rows_without_feature}, by {by}, "
+        f"truly wrong {'?' if wrong is None else f'{wrong:.2f}'} {finding.reason[:90]}"
     )
 
 
@@ -105,10 +106,12 @@ def planted(study: Study, most: int) -> None:
                 top = right[0] if right else (*result.findings, *result.suspects)[0]
                 print("not found", t, "|", v, strength, told(top, study.really_wrong(top)))
             break
-    print(
-        f"\nplanted, {study.part} pairs\n| V | settings | both@1 | found@1 | found or suspected |\n|---|---|---|---|---|"
-    )
-    for label, rows in (("all", sum(hits.values(), [])), *((str(s), hits[s]) for s in STRENGTHS)):
+    print(f"\nplanted, {study.part} pairs\n| V | settings | both@1 | found@1 | found or suspected |")
+    print("|---|---|---|---|---|")
+    for label, rows in (
+        ("all", [row for rows in hits.values() for row in rows]),
+        *((str(s), hits[s]) for s in STRENGTHS),
+    ):
         shares = [f"{np.mean([r[i] for r in rows]):.2f} {interval([r[i] for r in rows])}" for i in range(3)]
         print(f"| {label} | {len(rows)} | " + " | ".join(shares) + " |")
     print(f"found that was not planted: {len(stray)}", *(told(f, study.really_wrong(f)) for *_, f in stray), sep="\n  ")
@@ -148,9 +151,8 @@ def hard_but_true(study: Study, most: int) -> None:
         made += 1
         false += [f for f in result.findings if study.named([f.textual_error], t, 1)]
         suspected += any(f.state == "suspected" and study.named([f.textual_error], t, 1) for f in result.suspects)
-    print(
-        f"\nhard but true: {len(false)} of {made} settings found {interval([True] * len(false) + [False] * (made - len(false)))}, {suspected} suspected"
-    )
+    share = interval([True] * len(false) + [False] * (made - len(false)))
+    print(f"\nhard but true: {len(false)} of {made} settings found {share}, {suspected} suspected")
     for finding in false:
         print("  ", told(finding, study.really_wrong(finding)))
 

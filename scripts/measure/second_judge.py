@@ -87,9 +87,8 @@ def main() -> None:
     own = intercept - np.log(prior / (1 - prior))
     print(f"{apart.sum()} photos of val2017, which neither has seen; {train.sum()} of train2014")
     for name, values in (("nanodet-g", scores), ("lite", presence)):
-        print(
-            f"{name}: apart {quality(values[apart], present[apart])}; train2014 {quality(values[train], present[train])}"
-        )
+        for label, rows in (("val2017", apart), ("train2014", train)):
+            print(f"{name}, {label}: {quality(values[rows], present[rows])}")
     worth = own + slope * logit(scores)
     for half in (0, 1):
         chosen = (ratio > 0) & (apart & (ids % 2 == half))[:, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ class Units:
         """(M, ...) of each image, whether it holds for any of its rows (N, ...)."""
         return rows if self.image is None else np.logical_or.reduceat(rows[self._order], self._starts)
 
-    def largest(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+    def largest(self, values: NDArray[Any]) -> NDArray[Any]:
         """(M, ...) of each image, the largest value of its rows (N, ...)."""
         return values if self.image is None else np.maximum.reduceat(values[self._order], self._starts)
 

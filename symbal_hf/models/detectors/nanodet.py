@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import packaged_lines
-from symbal_hf.models.encoders.base import Batches, Lazy, Place, fingerprint
+from symbal_hf.models.encoders.base import Lazy, Place, fingerprint
+from symbal_hf.models.encoders.checkpoint import Batches
 
 if TYPE_CHECKING:
     import torch
