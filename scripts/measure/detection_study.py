@@ -108,10 +108,8 @@ def planted(study: Study, most: int) -> None:
             break
     print(f"\nplanted, {study.part} pairs\n| V | settings | both@1 | found@1 | found or suspected |")
     print("|---|---|---|---|---|")
-    for label, rows in (
-        ("all", [row for rows in hits.values() for row in rows]),
-        *((str(s), hits[s]) for s in STRENGTHS),
-    ):
+    everything = [hit for some in hits.values() for hit in some]
+    for label, rows in (("all", everything), *((str(strength), hits[strength]) for strength in STRENGTHS)):
         shares = [f"{np.mean([r[i] for r in rows]):.2f} {interval([r[i] for r in rows])}" for i in range(3)]
         print(f"| {label} | {len(rows)} | " + " | ".join(shares) + " |")
     print(f"found that was not planted: {len(stray)}", *(told(f, study.really_wrong(f)) for *_, f in stray), sep="\n  ")

@@ -42,7 +42,6 @@ def competence(concepts: Concepts, beliefs: Beliefs, units: Units) -> Competence
     stated, seen = mentioned.sum(0), (mentioned & sees).sum(0)
     if beliefs.given_truth or beliefs.scorer == "reference":
         return Competence(seen, stated, np.ones(len(stated), bool))
-    n = len(sees) if units.image is None else int(units.image.max(initial=-1)) + 1
-    elsewhere = (units.any(sees).sum(0) - seen) / np.maximum(n - stated, 1)
+    elsewhere = (units.any(sees).sum(0) - seen) / np.maximum(units.count(len(sees)) - stated, 1)
     share = seen / np.maximum(stated, 1)
     return Competence(seen, stated, (seen >= LEAST_IMAGES) & (share >= LEAST_SHARE) & (share > elsewhere))

@@ -15,7 +15,7 @@ from symbal_hf.auditing.competence import Competence, competence
 from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
 from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment
 from symbal_hf.auditing.judges.second import SecondJudge
-from symbal_hf.auditing.units import Units
+from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.core.arrays import without
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import OnBadRow
@@ -151,7 +151,8 @@ def gather(
     concepts, known, wholes = concepts_of(
         data, facts, parts.phrase_vectors, scorer=kind, vocabulary=vocabulary, always=always, same=same, also=also
     )
-    case = Case(data, parts, concepts, known, regions, descriptions, score)
+    units = units_of(data.shown, None if regions is None else regions[:, 0])
+    case = Case(data, parts, concepts, known, regions, descriptions, score, units)
     return _judged(case, wholes, None if scores_facts else kept)
 
 
@@ -182,6 +183,7 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
         case.score,
         wholes,
         case.vocabulary if objects else None,
+        units=case.units,
         second=None if objects or case.data.images is None else SecondJudge(case.data.images, parts.shared),
     )
 

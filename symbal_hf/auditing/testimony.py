@@ -16,6 +16,7 @@ from symbal_hf.auditing.association import Pair, error_share
 from symbal_hf.auditing.evidence import Evidence
 
 LEAST_FALSE = 0.25  # of the rejected rows, at the lower end, that a witness must hold to be false
+FEWEST_AGREED, MOST_AGREED, LEAST_AUC = 5, 100, 0.75  # rows by which a witness shows that it sees t, and how well
 MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
 
 
@@ -43,9 +44,25 @@ def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     if beliefs.given_truth or beliefs.scorer == "reference":
         witness = "objects" if beliefs.given_truth else "references"
         return Testimony(witness, len(rejected), len(rejected))
-    if evidence.second is not None and evidence.second.knows(name):
+    if evidence.second is not None and evidence.second.knows(name) and _sees(evidence, pair, name):
         return _by_second_judge(evidence, pair, name, rejected)
     return _by_competence(evidence, pair, name)
+
+
+def _sees(evidence: Evidence, pair: Pair, name: str) -> bool:
+    """Whether the second judge has a say here: on drawings, say, one that was taught by photos may see nothing right.
+
+    Where captions state t and the accuser sees it too, the second judge must see more of it than where neither does.
+    """
+    second, stated = evidence.second, evidence.concepts.stated(pair.error)
+    assert second is not None
+    presence = evidence.beliefs.known[:, pair.error]
+    agreed = _some(np.flatnonzero(evidence.units.first(stated & (presence > 0.5))), MOST_AGREED)
+    if len(agreed) < FEWEST_AGREED:
+        return True  # by its card
+    neither = _some(np.flatnonzero(evidence.units.first(~stated & (presence < 0.1))), MOST_AGREED)
+    lacks, lacks_elsewhere = second.log_ratio(name, agreed), second.log_ratio(name, neither)
+    return bool((lacks[:, None] < lacks_elsewhere[None, :]).mean() >= LEAST_AUC) if len(neither) else True
 
 
 def _by_second_judge(evidence: Evidence, pair: Pair, name: str, rejected: NDArray[np.int64]) -> Testimony:

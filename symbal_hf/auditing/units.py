@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,10 @@ class Units:
     """
 
     image: NDArray[np.int64] | None = None
+
+    def count(self, rows: int) -> int:
+        """How many images so many rows show."""
+        return rows if self.image is None else int(self.image.max(initial=-1)) + 1
 
     def any(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(M, ...) of each image, whether it holds for any of its rows (N, ...)."""
@@ -53,3 +58,19 @@ class Units:
         out = np.zeros(len(rows), bool)
         out[chosen[index]] = True
         return out
+
+
+def units_of(shown: Sequence[str | None] | None, contents: NDArray[Any] | None = None) -> Units:
+    """Rows of one image, by its name or by what it looks like to an encoder.
+
+    Args:
+        shown: what names the image of each of N rows, None where nothing does.
+        contents: (N, D) what an encoder made of each image: equal only for equal pixels; copies under other names are
+            known by it.
+    """
+    names: list[Any] = [] if shown is None else list(shown)
+    if contents is not None:
+        names = [row.tobytes() for row in np.ascontiguousarray(contents)]
+    index: dict[Any, int] = {}
+    image = [index.setdefault(row if name is None else name, len(index)) for row, name in enumerate(names)]
+    return Units(np.array(image, np.int64) if len(index) < len(image) else None)

@@ -57,6 +57,7 @@ def conclude(
         counts={
             "rows": len(evidence.data),
             "rows_skipped": len(evidence.data.skipped),
+            "images": evidence.units.count(len(evidence.data)),
             "facts": len(facts),
             "concepts": len(evidence.concepts.names),
             "claims": int(evidence.concepts.by_fact.nnz),

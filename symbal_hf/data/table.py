@@ -65,6 +65,15 @@ class Images:
             raise ValueError(f"its image is at {held}; pass --allow-download (allow_download=True) to fetch it")
         return fetched(held)
 
+    def named(self, row: int) -> str | None:
+        """The path or URL by which the source names the image; None where it holds the image itself."""
+        value = self._column[self._rows[row]]
+        if isinstance(value, (list, tuple)):
+            value = value[0] if len(value) == 1 else None
+        if isinstance(value, Mapping):
+            value = None if value.get("bytes") else value.get("path")
+        return str(value) if isinstance(value, (str, Path)) and value and not str(value).startswith("data:") else None
+
     def file(self, row: int) -> Path | str | None:
         """The image's file, or its URL; None where the source holds the image itself. Raises as `encoded` does."""
         held = self._held(row)
@@ -120,6 +129,7 @@ class AuditData:
     read: Mapping[str, Any] | None = None
     numbers: Sequence[int] | None = None  # of the rows in the source, from 0; None where nobody has counted them
     told_in: tuple[str, bool] | None = None
+    shown: tuple[str | None, ...] | None = None  # what names the image of each row: its image_id, path or URL
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -130,7 +140,7 @@ class AuditData:
             return self
         keep = [i for i in range(len(self)) if i not in bad]
         columns: dict[str, Any] = {}
-        for name in ("ids", "captions", "references", "objects", "numbers"):
+        for name in ("ids", "captions", "references", "objects", "numbers", "shown"):
             column = getattr(self, name)
             columns[name] = None if column is None else tuple(column[i] for i in keep)
         return replace(
@@ -176,16 +186,18 @@ def load_data(source: Dataset | Table | Iterable[Row] | str | Path, **options: A
     reference = find_column("reference", reading.reference_column, REFERENCES, table.columns)
     objects = find_column("objects", reading.objects_column, OBJECTS, table.columns)
 
-    def look(row: Row) -> tuple[str, tuple[str, ...], frozenset[str] | None]:
+    def look(row: Row) -> tuple[str, tuple[str, ...], frozenset[str] | None, str | None]:
         text = _caption(row.get(str(caption)))
         told = _texts(row.get(reference)) if reference else ()
-        return text, told, object_names(row.get(objects)) if objects else None
+        shown = row.get("image_id")
+        return text, told, object_names(row.get(objects)) if objects else None, None if shown is None else str(shown)
 
     rows = usable(table, image, look, reading, chance.seed, need=NEED)
-    captions, references, kinds = zip(*rows.values, strict=True)
+    captions, references, kinds, shown = zip(*rows.values, strict=True)
     numbers, images = list(rows.ids.values()), None
     if image is not None:
         images = Images(table.column(image), numbers, root, allow_download=reading.allow_download)
+        shown = tuple(images.named(row) if name is None else name for row, name in enumerate(shown))
     return AuditData(
         ids=tuple(rows.ids),
         captions=captions,
@@ -197,6 +209,7 @@ def load_data(source: Dataset | Table | Iterable[Row] | str | Path, **options: A
         read=_read(source, given(reading, chance)) if isinstance(source, (str, Path)) else None,
         numbers=numbers,
         told_in=(str(table.chat or caption), table.chat is not None),
+        shown=shown if any(shown) else None,
     )
 
 

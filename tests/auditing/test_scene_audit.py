@@ -33,7 +33,7 @@ def local():
 
 @pytest.fixture(scope="module")
 def data(base):
-    planted = Ground(base).plant("bench", "car", 0.9)
+    planted = Ground(base).plant("lamp", "car", 0.9)
     assert isinstance(planted, Planted)
     return load_data(
         [{"id": i, "image": str(image), "caption": caption}
@@ -49,7 +49,7 @@ def test_association_finds_the_planted_pair(data, local, tmp_path_factory, parts
     captioner = local if "captioner" in parts else None
     result = symbal_hf.audit(data, store=store, **(parts | {"chat": local, "captioner": captioner}))
     first = result.findings[0]
-    assert (first.textual_error, first.visual_feature, result.verdict) == ("bench", "car", "systematic")
+    assert (first.textual_error, first.visual_feature, result.verdict) == ("lamp", "car", "systematic")
     calls = result.provenance["models"]["calls"]
     assert sum(c["failed"] for c in calls) == 0 and all(c["revision"] for c in calls)
 

@@ -16,6 +16,7 @@ from symbal_hf.auditing.judges.protocol import Judge, ScorerName
 from symbal_hf.auditing.judges.references import ReferenceJudge
 from symbal_hf.auditing.judges.told import FactJudge, ListJudge
 from symbal_hf.auditing.judges.zero_shot import ZeroShotJudge
+from symbal_hf.auditing.units import Units
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.table import AuditData
 from symbal_hf.language.concepts import Concepts
@@ -51,6 +52,7 @@ class Case:
     regions: NDArray[np.float16] | None
     descriptions: Descriptions
     score: NDArray[np.float32] | None
+    units: Units  # which rows show one image
 
 
 def judge_of(case: Case) -> Judge:
