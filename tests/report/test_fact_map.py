@@ -50,7 +50,8 @@ def result_of(data: AuditData, **changes: Any) -> AuditResult:
         "fork", "pizza", ("fork",), ("pizza",), 0.5, 9.0, 4.0, 20.0, 1e-9, 1e-8, len(wrong), len(data) // 3, 0,
         len(data) - len(data) // 3, affected=tuple(wrong),
     )  # fmt: skip
-    return replace(AuditResult("systematic", (found,), (found,), {"facts": 12345}), **changes)
+    suspect = replace(found, state="suspected", reason="one judge says so")
+    return replace(AuditResult("systematic", (found,), (suspect,), {"facts": 12345}), **changes)
 
 
 @pytest.fixture(scope="module")

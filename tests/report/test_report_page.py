@@ -60,7 +60,8 @@ def numbers_of(findings: dict[str, Any], validation: dict[str, Any]) -> Counter[
     for f in found_:
         ratio = [(name, f[name]) for name in ("risk_ratio", "risk_ratio_low", "risk_ratio_high")]
         tests = [(name, f[name]) for name in ("cramers_v", "p_value", "p_value_corrected")]
-        confirmed = [(name, f[name]) for name in ("confirmed_share", "confirmed_share_low") if f[name] is not None]
+        who = ("confirmed_rows", "witness_rows", "missed_with", "missed_without")
+        confirmed = [(name, f[name]) for name in who if f[name] is not None]
         shown.update([*rates(f), *ratio, *tests, *confirmed, ("affected", len(f["affected"]))])
         shown.update([(n, f[n]) for n in ("error_rate_with", "error_rate_without")])  # in the list of findings
         rows = [*f["examples"], *f["affected"][:MAX_IDS]]

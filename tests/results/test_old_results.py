@@ -1,8 +1,10 @@
 """What an audit wrote is read again as it was, by this version and by later ones; a broken file says where."""
 
+import csv
 import json
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +26,21 @@ def test_a_result_of_version_0_1_is_read_written_and_read_again_equally(folder: 
     assert load_result(tmp_path) == result
     old = json.loads((folder / "findings.json").read_text("utf-8"))
     new = json.loads((tmp_path / "findings.json").read_text("utf-8"))
-    assert {key: new[key] for key in old} == old
+    for suspect in new["suspects"]:
+        assert suspect.pop("state") == "candidate"  # version 0.1 knew no states
+    assert part_of(old, new) == old
     assert new.keys() - old.keys() <= {"asked", "fact_map"}  # which came after the first results
-    assert (tmp_path / "findings.csv").read_bytes() == (folder / "findings.csv").read_bytes()
+    table, before = (list(csv.DictReader((at / "findings.csv").open())) for at in (tmp_path, folder))
+    assert part_of(before, table) == before
+
+
+def part_of(old: Any, new: Any) -> Any:
+    """What of `new` the other has, too."""
+    if isinstance(old, dict):
+        return {key: part_of(value, new[key]) for key, value in old.items() if key in new}
+    if isinstance(old, list) and len(old) == len(new):
+        return [part_of(*pair) for pair in zip(old, new, strict=True)]
+    return new
 
 
 def test_what_was_read_is_made_of_tuples_and_classes_and_not_of_json() -> None:

@@ -37,7 +37,8 @@ def found(t: str, v: str, a: int, n1: int, b: int, n0: int, *, aligned: bool = T
     return finding(
         a, n1, b, n0, textual_error=t, visual_feature=v, textual_error_candidates=(t, f"old {t}"),
         visual_feature_candidates=(v, f"white {v}"), examples=examples, affected=(*listed, *more),
-        confirmed_share=0.9341 if aligned else None, confirmed_share_low=0.8512 if aligned else None,
+        confirmed_by="nanodet-g" if aligned else "objects", confirmed_rows=a - 3, witness_rows=a,
+        missed_with=0.8512 if aligned else None, missed_without=0.0341 if aligned else None,
     )  # fmt: skip
 
 

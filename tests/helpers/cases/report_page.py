@@ -87,8 +87,11 @@ def finding(a: int = 90, n1: int = 1200, b: int = 9, n0: int = 8800, **changes: 
         rows_with_feature=n1,
         errors_without_feature=b,
         rows_without_feature=n0,
-        confirmed_share=0.9341,
-        confirmed_share_low=0.8512,
+        confirmed_by="nanodet-g",
+        confirmed_rows=71,
+        witness_rows=90,
+        missed_with=0.8512,
+        missed_without=0.0341,
         examples=(Example("row-a", f"A desk. {FACT} A wall.", FACT, 0.1234), Example("row-b", f"{FACT} A cup.", FACT)),
         affected=tuple(Affected(f"id{i}", (FACT,), i < a) for i in range(a + b)),
     )
@@ -99,7 +102,7 @@ def audit(*findings: Finding, **changes: object) -> AuditResult:
     result = AuditResult(
         verdict="systematic" if findings else "none",
         findings=findings,
-        suspects=(*findings, finding(2, 30, 0, 700, textual_error="cat", p_value_corrected=0.212)),
+        suspects=(finding(2, 30, 0, 700, textual_error="cat", p_value_corrected=0.212, state="candidate"),),
         counts={"rows": 10000, "model_calls": 12},
         provenance={"version": "0.1.0", "models": {"text": "small"}, "splits": ["train", "test"], "seed": 7},
     )
