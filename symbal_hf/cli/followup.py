@@ -59,6 +59,8 @@ def sentence(one: Validated) -> str:
     if not one.rows_with_feature or not one.rows_without_feature:
         which = "in every one" if one.rows_with_feature else "in none"
         return f"Nothing can be compared: {v} is in view {which} of {rows:,} rows ({open_})."
+    if one.undecided and not one.stated_with_feature + one.stated_without_feature:
+        return f"Of no caption that states {t} it is known whether that is an error ({open_})."
     if not one.errors_with_feature + one.errors_without_feature:
         return f"There is no erroneous reference to {t} in {rows:,} rows ({open_})."
     with_v, without_v = (f"{n:,}" if n else "none" for n in (one.errors_with_feature, one.errors_without_feature))

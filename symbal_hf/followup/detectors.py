@@ -13,10 +13,12 @@ from PIL import Image
 from symbal_hf.auditing.judges.objects import ObjectJudge
 from symbal_hf.auditing.judges.protocol import judge_all
 from symbal_hf.core.errors import BadData
+from symbal_hf.core.store import Store
 from symbal_hf.data.pixels import decode
 from symbal_hf.data.table import AuditData
 from symbal_hf.language.phrases import Vocabulary
-from symbal_hf.models.encoders.embedding import Progress, quiet
+from symbal_hf.models.detectors.nanodet import CLASSES, NanoDet, class_of, log_ratio
+from symbal_hf.models.encoders.embedding import Progress, embed_images, quiet
 from symbal_hf.results.validation import Box
 
 IMAGES = 16  # that a function of the caller's gets at once
@@ -94,6 +96,54 @@ class ObjectsDetector:
                 if name is not None:
                     scores[:, i] = sure[:, known.index(name)]
         return Seen(scores)
+
+
+class PackagedDetector:
+    """NanoDet-g, which ships with the package: COCO's 80 classes, by their own names; of others it knows nothing.
+
+    A score is the probability where presence and absence are as likely. One between `threshold` and one half tells
+    neither: the name is known of that row neither to be there nor to be absent.
+    """
+
+    name, threshold = NanoDet.name, 0.9
+
+    def __init__(self, store: Store | None = None) -> None:
+        """`store` is where scores are kept; by default the user's."""
+        self.store = store or Store()
+
+    def knows(self, name: str) -> bool:
+        """Whether it was taught to see what is called so."""
+        return class_of(name) is not None
+
+    def detect(
+        self,
+        data: AuditData,
+        names: Sequence[str],
+        *,
+        where: NDArray[np.bool_] | None = None,
+        boxes_of: Collection[int] = (),
+        progress: Progress = quiet,
+    ) -> Seen:
+        """See `Detector.detect`; raises `BadData`: the source has no images."""
+        images = images_of(data, self.name)
+        known = [i for i, name in enumerate(names) if self.knows(name)]
+        rows = np.arange(len(data)) if where is None else np.flatnonzero(where[:, known].any(1))
+        scores = np.full((len(data), len(names)), np.nan, np.float32)
+        if not known or not len(rows):
+            return Seen(scores)
+        model = NanoDet()
+        found, unreadable = embed_images(images.select(rows.tolist()), model, store=self.store, progress=progress)
+        bad = {int(rows[row]): reason for row, reason in unreadable.items()}
+        for i in known:
+            column = 1 / (1 + np.exp(-log_ratio(names[i], found)))
+            column[list(unreadable)] = np.nan
+            scores[rows, i] = np.where((column > 0.5) & (column < self.threshold), np.nan, column)
+        called, boxes = {class_of(names[i]): names[i] for i in known}, {}
+        for row in (row for row in boxes_of if row not in bad):
+            seen = model.boxes(model.pixels(decode(images.encoded(row))))
+            told = ((called.get(CLASSES[which]), score, corners) for which, score, corners in seen)
+            boxes[row] = tuple(Box(name, score, *corners) for name, score, corners in told if name is not None)
+        return Seen(scores, bad, boxes)
 
 
 class FunctionDetector:

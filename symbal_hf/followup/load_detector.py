@@ -8,12 +8,12 @@ from typing import Any, cast
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Placing
 from symbal_hf.core.store import Store
-from symbal_hf.followup.detectors import Detector, FunctionDetector, ObjectsDetector
+from symbal_hf.followup.detectors import Detector, FunctionDetector, ObjectsDetector, PackagedDetector
 from symbal_hf.followup.open_vocabulary import OpenVocabulary
 from symbal_hf.language.phrases import Vocabulary
 
 OWLV2 = {"owlv2": "google/owlv2-large-patch14-ensemble", "owlv2-base": "google/owlv2-base-patch16-ensemble"}
-NAMES = ("auto", "objects", *OWLV2)
+NAMES = ("auto", "objects", "nanodet", *OWLV2)
 
 
 def load_detector(
@@ -27,8 +27,9 @@ def load_detector(
     """The detector of a name, or what was given as an object.
 
     Args:
-        spec: "objects", "owlv2", "owlv2-base", "hf:MODEL[@revision]" (any zero-shot object detector of transformers of
-            the OWL or Grounding DINO kinds), a function (see `FunctionDetector`), or a `Detector`.
+        spec: "objects", "nanodet" (which ships with the package), "owlv2", "owlv2-base", "hf:MODEL[@revision]" (any
+            zero-shot object detector of transformers of the OWL or Grounding DINO kinds), a function (see
+            `FunctionDetector`), or a `Detector`.
         placing: where a model runs.
         vocabulary: of the classes that objects are listed by.
         batch_size: images that a model looks at together; halved by itself where they do not fit.
@@ -48,6 +49,8 @@ def load_detector(
         )
     if spec == "objects":
         return ObjectsDetector(vocabulary)
+    if spec == "nanodet":
+        return PackagedDetector(store)
     kind, _, model = spec.partition(":")
     if spec not in OWLV2 and (kind != "hf" or not model):
         raise BadData(f"no detector {spec!r}; available: {', '.join(NAMES)}, hf:MODEL[@revision].")

@@ -28,8 +28,9 @@ class Looking(Group):
 
     detector: Any = option(
         "auto",
-        "Says where v is in view: objects, owlv2, owlv2-base or hf:MODEL[@revision] (OWL, Grounding DINO). "
-        "auto: objects where the rows have them, else owlv2.",
+        "Says where v is in view: objects, nanodet (ships with the package, knows COCO's 80 classes), owlv2, "
+        "owlv2-base or hf:MODEL[@revision] (OWL, Grounding DINO). auto: objects where the rows have them, else nanodet "
+        "where it knows some v, else owlv2.",
         shown=str,
     )
     scorer: Any = option(

@@ -39,7 +39,7 @@ TRUE = 0.5  # a sentence that a scorer gives less is false
 class Look:
     """N rows, their F facts, and K findings, of each the facts that name its t."""
 
-    findings: tuple[Finding, ...]  # the audit's, then the pairs that it was asked for and did not find
+    findings: tuple[Finding, ...]  # found, suspected, and those that were asked for and are neither
     data: AuditData  # the rows
     facts: Facts  # of their captions
     naming: tuple[NDArray[np.bool_], ...]  # for each finding (F,), the fact names t
@@ -117,12 +117,14 @@ def look_again(
     embed = partial(embed_texts, encoder=MiniLM(), store=store or Store(), progress=progress)
     found = {(f.textual_error, f.visual_feature) for f in result.findings}
     asked = tuple(f for f in result.asked if (f.textual_error, f.visual_feature) not in found)
+    suspected = {(f.textual_error, f.visual_feature) for f in result.suspected}
     always = [name for f in result.asked for name in (f.textual_error, f.visual_feature)] if audited else []
     facts = split_facts(rows.captions)
     concepts, known, _ = concepts_of(
         rows, facts, embed, scorer=str(result.provenance.get("scorer")), vocabulary=words, always=always
     )
-    findings = (*result.findings, *asked)
+    asked = tuple(f for f in asked if (f.textual_error, f.visual_feature) not in suspected)
+    findings = (*result.findings, *result.suspected, *asked)
     naming = tuple(facts_naming(finding, concepts) for finding in findings)
     return Look(findings, rows, facts, naming, known or Vocabulary({}))
 

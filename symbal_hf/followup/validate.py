@@ -21,6 +21,7 @@ from symbal_hf.followup.human_labels import agreement_with, read_labels, rows_to
 from symbal_hf.followup.load_detector import load_detector
 from symbal_hf.followup.options import Looking, refuse_unread
 from symbal_hf.followup.second_look import Look, References, judge_references, look_again
+from symbal_hf.models.detectors.nanodet import class_of
 from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.findings import AuditResult, load_result
 from symbal_hf.results.validation import Box, HumanAgreement, Validated, Validation
@@ -82,7 +83,7 @@ def validate(
     if looking.human_template is None and looking.human is None:
         refuse_idle("without human or human_template nothing is drawn", seed=chance.seed)
     result = audited if isinstance(audited, AuditResult) else load_result(audited)
-    if not result.findings and not result.asked:
+    if not (result.findings or result.suspected or result.asked):
         return Validation("none", "none", False, (), {"why": "the audit found nothing systematic"})
     shared: dict[str, Any] = {"store": store or Store(), "progress": progress}
     changed = {name: options[name] for name in names_of(Reading) if name in options}
@@ -104,7 +105,7 @@ def validate(
     for i, (t, v, boxes) in enumerate(zip(look.errors, look.features, _boxes(look, seen, cut), strict=True)):
         has, wrong = feature[:, i], references.erroneous[:, i]
         said = None if labels is None else agreement_with(labels, t, look.data.ids, wrong, seed=seed)
-        findings.append(compare_rates(t, v, has, wrong, human=said, boxes=boxes))
+        findings.append(compare_rates(t, v, has, wrong, stated=look.named[:, i], human=said, boxes=boxes))
         if looking.human_template is not None:
             drawn = rows_to_label(look.named[:, i], has, rows=looking.human_rows or 100, seed=seed)
             lines += template_rows(look.data, t, v, drawn, look.sentences(i))
@@ -125,7 +126,8 @@ def validate(
         **references.provenance,
     }
     judged_by = detector.name if references.scorer == "detector" else references.scorer
-    alone = independent(result.provenance, detector.name, judged_by)
+    witnesses = {finding.confirmed_by for finding in look.findings}
+    alone = independent(result.provenance, detector.name, judged_by) and not witnesses & {detector.name, judged_by}
     return Validation(detector.name, references.scorer, alone, tuple(findings), provenance)
 
 
@@ -133,7 +135,10 @@ def _settled(look: Look, looking: Looking) -> Looking:
     """The options with the detector and the scorer that "auto" is for these rows."""
     detector, scorer = looking.detector, looking.scorer
     if isinstance(detector, str) and detector == "auto":
-        detector = "objects" if look.known_to_objects(look.features) else "owlv2"
+        if look.known_to_objects(look.features):
+            detector = "objects"
+        else:
+            detector = "nanodet" if any(map(class_of, look.features)) else "owlv2"
     if isinstance(scorer, str) and scorer == "auto":
         scorer = "objects" if look.known_to_objects(look.errors) else "detector"
     if isinstance(detector, str) and detector != "objects":
@@ -147,6 +152,7 @@ def compare_rates(
     feature: NDArray[np.floating],
     erroneous: NDArray[np.floating],
     *,
+    stated: NDArray[np.bool_] | None = None,
     human: HumanAgreement | None = None,
     boxes: Mapping[str, tuple[Box, ...]] | None = None,
 ) -> Validated:
@@ -159,16 +165,22 @@ def compare_rates(
         visual_feature: v.
         feature: (N,) 1 where v is in view, 0 where not, NaN where that is not known.
         erroneous: (N,) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known.
+        stated: (N,) the caption states t; by default where it is referred to erroneously alone.
         human: and `boxes`: as in `Validated`.
     """
     decided = ~(np.isnan(feature) | np.isnan(erroneous))
     has, wrong = feature[decided] > 0, erroneous[decided] > 0
     a, n1, b, n0 = (int(x.sum()) for x in (has & wrong, has, ~has & wrong, ~has))
     ratio = risk_ratio(a, n1, b, n0) if a + b and n1 and n0 else (1.0, 0.0, float("inf"))
+    states = (wrong if stated is None else stated[decided]) | wrong
+    s1, s0 = int((has & states).sum()), int((~has & states).sum())
     return Validated(
         textual_error,
         visual_feature,
         *(a, n1, b, n0),
+        stated_with_feature=s1,
+        stated_without_feature=s0,
+        p_value_stated=float(fisher_greater(a, s1, a + b, s1 + s0)),
         undecided=int((~decided).sum()),
         risk_ratio=ratio[0],
         risk_ratio_low=ratio[1],

@@ -59,6 +59,10 @@ class Validated(Rates):
             all rows, not only those without t.
         undecided: rows that could not be judged, which count nowhere.
         risk_ratio: times as likely, with its 95 % interval; `p_value` is one-sided.
+        stated_with_feature: of the rows with v, those whose caption states t, rightly or wrongly; of these
+            `errors_with_feature` are rejected. `stated_without_feature` likewise.
+        p_value_stated: one-sided p that the rejected share among captions that state t is no larger with v. The risk
+            ratio alone misleads: where t is merely common beside v and now and then missed, it is large as well.
         human: agreement with a person's labels, or None where none were given.
         boxes: what the detector saw in the finding's example rows, by row id.
     """
@@ -74,6 +78,9 @@ class Validated(Rates):
     risk_ratio_low: float
     risk_ratio_high: float
     p_value: float
+    stated_with_feature: int = 0
+    stated_without_feature: int = 0
+    p_value_stated: float = 1.0
     human: HumanAgreement | None = None
     boxes: Mapping[str, tuple[Box, ...]] = field(default_factory=dict)
 

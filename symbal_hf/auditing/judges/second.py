@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.judges.protocol import LIMIT
-from symbal_hf.models.detectors.nanodet import CLASSES, NanoDet, log_ratio, usual_when_absent
+from symbal_hf.models.detectors.nanodet import NanoDet, class_of, log_ratio, usual_when_absent
 from symbal_hf.models.encoders.embedding import embed_images
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class SecondJudge:
 
     def knows(self, name: str) -> bool:
         """Whether it was taught to see what is called so; synonyms are other names."""
-        return name in CLASSES
+        return class_of(name) is not None
 
     def log_ratio(
         self, name: str, rows: NDArray[np.int64], *, beside: NDArray[np.int64] | None = None

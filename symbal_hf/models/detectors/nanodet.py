@@ -174,6 +174,14 @@ class NanoDet(Lazy):
         ]
 
 
+_SPELT = {name.replace(" ", ""): name for name in CLASSES}
+
+
+def class_of(name: str) -> str | None:
+    """The class that is called so, spelt apart or not ("surf board"); None for synonyms and all else."""
+    return _SPELT.get(name.replace(" ", ""))
+
+
 @lru_cache(maxsize=1)
 def _worth() -> dict[str, Any]:
     """What scores are worth, class by class (scripts/measure/second_judge.py)."""
@@ -186,12 +194,13 @@ def log_ratio(name: str, scores: NDArray[np.floating]) -> NDArray[np.float64]:
     Raises:
         BadData: none of the 80 classes.
     """
-    if name not in CLASSES:
+    known = class_of(name)
+    if known is None:
         raise BadData(f"{name!r} is none of the {len(CLASSES)} classes of {NanoDet.name}: {', '.join(CLASSES)}.")
-    score = np.clip(np.asarray(scores[:, CLASSES.index(name)], np.float64), 1e-4, 1 - 1e-4)
-    return _worth()["intercept"][name] + _worth()["slope"] * np.log(score / (1 - score))
+    score = np.clip(np.asarray(scores[:, CLASSES.index(known)], np.float64), 1e-4, 1 - 1e-4)
+    return _worth()["intercept"][known] + _worth()["slope"] * np.log(score / (1 - score))
 
 
 def usual_when_absent(name: str) -> float:
     """The lower quartile of `log_ratio` over photos that do not show the class."""
-    return float(_worth()["absent"][name])
+    return float(_worth()["absent"][class_of(name)])
