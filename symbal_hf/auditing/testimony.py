@@ -17,6 +17,7 @@ from symbal_hf.auditing.evidence import Evidence
 
 LEAST_FALSE = 0.25  # of the rejected rows, at the lower end, that a witness must hold to be false
 FEWEST_AGREED, MOST_AGREED, LEAST_AUC = 5, 100, 0.75  # rows by which a witness shows that it sees t, and how well
+SEES_NONE = 0.1  # presence below which an image surely lacks t
 MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
 
 
@@ -60,9 +61,15 @@ def _sees(evidence: Evidence, pair: Pair, name: str) -> bool:
     agreed = _some(np.flatnonzero(evidence.units.first(stated & (presence > 0.5))), MOST_AGREED)
     if len(agreed) < FEWEST_AGREED:
         return True  # by its card
-    neither = _some(np.flatnonzero(evidence.units.first(~stated & (presence < 0.1))), MOST_AGREED)
-    lacks, lacks_elsewhere = second.log_ratio(name, agreed), second.log_ratio(name, neither)
-    return bool((lacks[:, None] < lacks_elsewhere[None, :]).mean() >= LEAST_AUC) if len(neither) else True
+    neither = _neither(evidence, pair)
+    shows, lacks = second.worth(name, agreed), second.worth(name, neither)
+    return bool((shows[:, None] > lacks[None, :]).mean() >= LEAST_AUC) if len(neither) else True
+
+
+def _neither(evidence: Evidence, pair: Pair) -> NDArray[np.int64]:
+    """Some rows whose captions do not state t, and in which the accuser sees none."""
+    unsaid = ~evidence.concepts.stated(pair.error) & (evidence.beliefs.known[:, pair.error] < SEES_NONE)
+    return _some(np.flatnonzero(evidence.units.first(unsaid)), MOST_AGREED)
 
 
 def _by_second_judge(evidence: Evidence, pair: Pair, name: str, rejected: NDArray[np.int64]) -> Testimony:
@@ -70,7 +77,8 @@ def _by_second_judge(evidence: Evidence, pair: Pair, name: str, rejected: NDArra
     assert second is not None
     rejected = _some(rejected, MOST_LOOKED_AT)
     unsaid = evidence.units.first(pair.has_feature & ~evidence.concepts.stated(pair.error))
-    ratio = second.log_ratio(name, rejected, beside=_some(np.flatnonzero(unsaid), MOST_BESIDE))
+    beside = _some(np.flatnonzero(unsaid), MOST_BESIDE)
+    ratio = second.log_ratio(name, rejected, elsewhere=_neither(evidence, pair), beside=beside)
     confirmed = int((ratio > 0).sum())
     if error_share(0, ratio).low >= LEAST_FALSE:
         return Testimony(second.name, confirmed, len(rejected))

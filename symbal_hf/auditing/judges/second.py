@@ -43,22 +43,32 @@ class SecondJudge:
         return class_of(name) is not None
 
     def log_ratio(
-        self, name: str, rows: NDArray[np.int64], *, beside: NDArray[np.int64] | None = None
+        self, name: str, rows: NDArray[np.int64], *, elsewhere: NDArray[np.int64], beside: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """(n,) log of how much better "the image lacks it" explains its score; 0 for an image that cannot be read.
 
         Args:
             name: one of its classes.
             rows: n rows whose statement of the class the first judge rejects.
+            elsewhere: rows that probably lack it: what raises their scores (drawings in the place of photos) is not it.
             beside: rows in the same surroundings whose captions do not state it.
         """
         worth, bad = self._worth(name, rows)
-        raised = 0.0
-        if beside is not None and len(beside) >= FEWEST_BESIDE:
-            raised = max(0.0, float(np.quantile(self._worth(name, beside)[0], 0.25)) - usual_when_absent(name))
-        ratio = np.clip(-(WEIGHT * (worth - SURROUNDINGS * raised) + CONSTANT), -LIMIT, LIMIT)
+        usual = self._usual(name, elsewhere, usual_when_absent(name))
+        usual_here = usual + SURROUNDINGS * (self._usual(name, beside, usual) - usual)
+        ratio = np.clip(-(WEIGHT * (worth - usual_here + usual_when_absent(name)) + CONSTANT), -LIMIT, LIMIT)
         ratio[list(bad)] = 0
         return ratio.astype(np.float32)
+
+    def worth(self, name: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) log of how much better "the image shows it" explains its scores, by its card."""
+        return self._worth(name, rows)[0]
+
+    def _usual(self, name: str, rows: NDArray[np.int64], least: float) -> float:
+        """The lower quartile of what scores are worth where the class is absent; no less than usual."""
+        if len(rows) < FEWEST_BESIDE:
+            return least
+        return max(least, float(np.quantile(self._worth(name, rows)[0], 0.25)))
 
     def _worth(self, name: str, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], dict[int, str]]:
         scores, bad = embed_images(self.images.select(rows.tolist()), NanoDet(), **self.shared)
