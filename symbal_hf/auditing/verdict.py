@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +36,8 @@ def conclude(
     errors = [fuller_name(evidence.concepts, p.error, p.wrong.astype(np.float64)) for p in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
     made = [finding_of(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
-    accused = _different(made[: len(passed)])
+    concept = {id(finding): pair.error for finding, (pair, _) in zip(made, said, strict=True)}
+    accused = _different(made[: len(passed)], concept)
     heard = [_heard(evidence, passed[made.index(finding)], finding) for finding in accused]
     findings = [finding for finding in heard if finding.state == "found"][:top_k]
     suspected = [finding for finding in heard if finding.state == "suspected"][:top_k]
@@ -44,7 +45,7 @@ def conclude(
         replace(finding, state="candidate", reason=why or "", examples=(), affected=())
         for finding, (_, why) in zip(made[len(passed) :], missed, strict=False)
     ]
-    suspects = [*suspected, *_different([*findings, *suspected, *failed])[len(findings) + len(suspected) :]][:10]
+    suspects = [*suspected, *_different([*accused, *failed], concept)[len(accused) :]][:10]
     why = None
     if suspects and not findings:
         top = suspects[0]
@@ -86,13 +87,19 @@ def _heard(evidence: Evidence, pair: Pair, finding: Finding) -> Finding:
     )
 
 
-def _different(findings: Sequence[Finding]) -> list[Finding]:
-    """Without those that say the error and the feature of one before in other words."""
+def _different(findings: Sequence[Finding], concept: Mapping[int, int]) -> list[Finding]:
+    """Without those that say the error of one before in other words; further features of one error stay.
+
+    Args:
+        findings: best first.
+        concept: by `id` of a finding the concept of its t; one that is not there is a candidate.
+    """
     out: list[Finding] = []
     for finding in findings:
+        own = concept.get(id(finding))
         if not any(
             (same_thing(finding.textual_error, kept.textual_error) or _same_rows(finding, kept))
-            and (finding.textual_error != kept.textual_error or same_thing(finding.visual_feature, kept.visual_feature))
+            and (own is None or own != concept.get(id(kept)) or same_thing(finding.visual_feature, kept.visual_feature))
             for kept in out
         ):
             out.append(finding)

@@ -95,6 +95,8 @@ def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
     n = result.counts["rows"]
     if result.findings:
         _show(f"Systematic misalignments in {n:,} captions", result.findings)
+        for f in result.findings:
+            say(f"({f.textual_error}, {f.visual_feature}): confirmed by {f.confirmation}")
     else:
         screen().print(f"[bold]Nothing systematic was found[/bold] in {n:,} rows: {result.why_none}.")
     if result.suspected:
@@ -118,9 +120,7 @@ def _show(title: str, findings: Sequence[Finding]) -> None:
                 times if f.risk_ratio_low or f.risk_ratio_high < 1e9 else "unknown",
                 f"{f.cramers_v:.2f}",
                 f"{f.p_value_corrected:.1e}",
-                f.confirmation,
             )
         )
     names = ("captions wrongly say", "when the image shows")
-    numbers = ("error rate with / without", "times as often", "V", "p", "confirmed by")
-    show_table(title, names, numbers, rows)
+    show_table(title, names, ("error rate with / without", "times as often", "V", "p"), rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -126,8 +126,7 @@ def validate(
         **references.provenance,
     }
     judged_by = detector.name if references.scorer == "detector" else references.scorer
-    witnesses = {finding.confirmed_by for finding in look.findings}
-    alone = independent(result.provenance, detector.name, judged_by) and not witnesses & {detector.name, judged_by}
+    alone = independent(result.provenance, detector.name, judged_by, {f.confirmed_by for f in look.findings})
     return Validation(detector.name, references.scorer, alone, tuple(findings), provenance)
 
 
@@ -191,9 +190,11 @@ def compare_rates(
     )
 
 
-def independent(provenance: Mapping[str, Any], detector: str, scorer: str) -> bool:
-    """Whether neither detector nor scorer is what the audit judged by: the same scorer, or one of its models."""
-    judged = {str(provenance.get("scorer")), *(_model(text) for text in _texts(provenance.get("models")))}
+def independent(
+    provenance: Mapping[str, Any], detector: str, scorer: str, witnesses: Collection[str | None] = ()
+) -> bool:
+    """Whether neither detector nor scorer is what the audit went by: its scorer, one of its models, or a witness."""
+    judged = {str(provenance.get("scorer")), *(_model(text) for text in _texts(provenance.get("models"))), *witnesses}
     return scorer != "audit" and not {_model(detector), _model(scorer)} & judged
 
 

@@ -217,14 +217,15 @@ def stats(g: Ground) -> tuple[list, Cases]:
 
 
 def cache(g: Ground) -> tuple[list, Cases]:
-    return [], {"store": changes("--store", g.top / "nowhere.sqlite")}
+    return ["--store", g.kept], {"store": changes(base=["--store", g.top / "nowhere.sqlite"])}
 
 
 def prune(g: Ground) -> tuple[list, Cases]:
-    base = ["--older-than", 1, "--dry-run"]
+    base = ["--store", g.kept, "--older-than", 1, "--dry-run"]
     return base, {
-        "store": changes("--store", g.top / "nowhere.sqlite"), "older_than": refused("", "--older-than", -1),
-        "keep_newest_mb": refused("", "--keep-newest-mb", -1), "dry_run": changes(base=["--older-than", 1]),
+        "store": changes(base=["--store", g.top / "nowhere.sqlite", *base[2:]]),
+        "older_than": refused("", "--older-than", -1),
+        "keep_newest_mb": refused("", "--keep-newest-mb", -1), "dry_run": changes(base=base[:-1]),
     }  # fmt: skip
 
 

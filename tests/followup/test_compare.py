@@ -135,13 +135,14 @@ def test_rows_are_paired_by_id_whatever_their_order(folder, scene_folder):
 def test_another_word_for_the_same_thing_is_no_progress(folder, scene_folder, tmp_path):
     """Whether or not B reports it: with one error in four left out, what is left is still counted under both words."""
     found = symbal_hf.compare(folder / "couch", folder / "sofa")
-    assert [(one.textual_error, one.verdict) for one in found.findings] == [("couch", "same")]
+    # Beside the planted feature it goes with what it was called before: an umbrella in view.
+    assert {(one.textual_error, one.verdict) for one in found.findings} == {("couch", "same")}
     unreported = replace(load_result(folder / "sofa"), findings=())
     found = symbal_hf.compare(folder / "couch", unreported)
-    assert [one.verdict for one in found.findings] == ["same"] and "sofa" in found.findings[0].names_b
+    assert {one.verdict for one in found.findings} == {"same"} and "sofa" in found.findings[0].names_b
     assert found.findings[0].reported_b is False
     by_letters = symbal_hf.compare(folder / "couch", unreported, match="exact")
-    assert [one.verdict for one in by_letters.findings] == ["gone"]
+    assert {one.verdict for one in by_letters.findings} == {"gone"}
 
 
 def test_other_images_are_not_paired(folder, scene_folder):

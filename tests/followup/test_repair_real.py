@@ -72,7 +72,7 @@ def test_drawn_scenes(policy: str, scene_folder, tmp_path: Path) -> None:
 
 def test_captions_of_a_small_captioner_with_their_photos(shared_data: Path, tmp_path: Path) -> None:
     coco = shared_data / "coco"
-    told = (coco / "lstm_captions" / "nsimsiri-lstm-a.jsonl").read_text("utf-8").splitlines()
+    told = (coco / "lstm_captions" / "nsimsiri-lstm-2-64-512.jsonl").read_text("utf-8").splitlines()
     rows = [{**row, "image": f"{row['image_id']:012d}.jpg"} for row in map(json.loads, told)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     audited(tmp_path / "rows.jsonl", tmp_path / "audit", image_root=coco / "images")

@@ -17,6 +17,7 @@ from repair_case import rows as repair_rows
 
 import symbal_hf
 from symbal_hf.cli.app import run
+from symbal_hf.core.store import Store, key
 
 OLD = Path(__file__).parents[1] / "assets" / "version_0_1" / "benchmark"
 
@@ -42,12 +43,12 @@ class Ground:
         self.plain = self.table("plain.jsonl", [{"id": r["id"], "caption": r["caption"]} for r in rows])
         self.objects = self.table("objects.jsonl", [{"id": r["id"], "objects": r["objects"]} for r in rows])
         self.bad = self.table("bad.jsonl", [*rows, {"id": "x", "caption": None, "objects": []}])
-        self.links = self.table("links.jsonl", [{**r, "image": f"{pages}/{i % 4}.png"} for i, r in enumerate(rows)])
-        self.seen = self.table("seen.jsonl", [{**r, "image": f"{i % 4}.png"} for i, r in enumerate(rows)])
-        for n in range(4):
-            for folder in (top, top / "photos", top / "elsewhere"):
-                folder.mkdir(exist_ok=True)
-                (folder / f"{n}.png").write_bytes(picture("PNG", n + 4 * (folder.name == "elsewhere")))
+        self.links = self.table("links.jsonl", [{**r, "image": f"{pages}/{i}.png"} for i, r in enumerate(rows)])
+        self.seen = self.table("seen.jsonl", [{**r, "image": f"{i}.png"} for i, r in enumerate(rows)])
+        for folder, pictures in ((top, len(rows)), (top / "photos", 4), (top / "elsewhere", len(rows))):
+            folder.mkdir(exist_ok=True)
+            for n in range(pictures):
+                (folder / f"{n}.png").write_bytes(picture("PNG", n + len(rows) * (folder.name == "elsewhere")))
         self.nowhere = top / "nowhere.jsonl"
         self.words = top / "words.txt"
         self.words.write_text("sink\ntoilet\ndog\n")
@@ -69,6 +70,8 @@ class Ground:
         pairs = [(f"{'dog' if n % 2 else 'cat'} {n}", f"dog {n}", int(n % 3 > 0)) for n in range(23)]
         with self.pairs.open("w") as file:
             csv.writer(file).writerows([("answer", "truth", "same"), *pairs])
+        self.kept = top / "kept.sqlite"  # the usual store is every worker's, and grows meanwhile
+        Store(self.kept).put({key("a"): b"1"}, kind="text")
         self.ask = top / "prompts"
         self.ask.mkdir()
         packaged = resources.files("symbal_hf.models.chat").joinpath("prompts/same_thing.jinja")

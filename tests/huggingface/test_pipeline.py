@@ -28,7 +28,7 @@ from symbal_hf.models.composition import preset_names
 
 TASK = "systematic-misalignment"
 OLD = Path(__file__).parents[1] / "assets" / "version_0_1"
-PAIR = ("bench", "car")
+PAIR = ("lamp", "car")
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +290,7 @@ def truthful(base, rows):
     def scorer(images, facts):
         seen.append(len(images))
         known = [base.objects[pixels[image.tobytes()]] for image in images]
-        said = [[name for name in ("bench", "car", "dog", "cat") if name in fact.lower()] for fact in facts]
+        said = [[name for name in ("lamp", "car", "dog", "cat") if name in fact.lower()] for fact in facts]
         return [None if not names else 0.05 + 0.9 * all(n in objects for n in names)
                 for names, objects in zip(said, known, strict=True)]  # fmt: skip
 
@@ -303,14 +303,14 @@ def test_a_function_may_score_and_another_may_name(base, rows):
 
     def summarizer(texts):
         asked.append(texts)
-        return ["Bench", "bench ", "dog"] if any("bench" in text.lower() for text in texts) else ["car"]
+        return ["Lamp", "lamp ", "dog"] if any("lamp" in text.lower() for text in texts) else ["car"]
 
     assert pairs(pipeline(TASK, scorer=scorer)(rows))[0] == PAIR
     assert seen and max(seen) <= 64
     references = [row | {"references": [f"There is a {' and a '.join(sorted(base.objects[i]))}."]}
                   for i, row in enumerate(rows)]  # fmt: skip
     named = pipeline(TASK, scorer=scorer, summarizer=summarizer, method="paper", output="prediction")
-    assert named(references)["textual_error"][:2] == ["bench", "dog"]
+    assert named(references)["textual_error"][:2] == ["lamp", "dog"]
     assert len(asked) >= 2
 
 
@@ -327,8 +327,8 @@ def test_a_function_that_scores_badly_is_told_so(auditor, rows, scorer, complain
 
 def test_a_summarizer_gives_a_list(rows, base):
     scorer, _ = truthful(base, rows)
-    with pytest.raises(BadData, match="summarizer_1 gave 'bench'; it must give a list of names"):
-        pipeline(TASK, scorer=scorer, summarizer=lambda texts: "bench", method="paper")(rows)
+    with pytest.raises(BadData, match="summarizer_1 gave 'lamp'; it must give a list of names"):
+        pipeline(TASK, scorer=scorer, summarizer=lambda texts: "lamp", method="paper")(rows)
 
 
 @pytest.mark.parametrize(
