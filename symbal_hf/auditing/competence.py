@@ -1,12 +1,13 @@
 """What a judge has shown that it can see, on the user's own images: only of that does its word count.
 
-It sees a name where it affirms it in images whose captions state it: in several of them, in a twentieth at least, and
-more often than elsewhere. A judge that never affirms a name denies every statement of it, whatever the image shows.
+A name counts as seen where it affirms it in images whose captions state it: in several of them, in a twentieth at
+least, and more often than elsewhere. A judge that never affirms a name denies every statement of it, whatever is there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,23 @@ from numpy.typing import NDArray
 from symbal_hf.auditing.association import mentions_by_image
 from symbal_hf.auditing.judges.protocol import Beliefs
 from symbal_hf.auditing.units import Units
+from symbal_hf.core.files import packaged_lines
 from symbal_hf.language.concepts import Concepts
+from symbal_hf.language.phrases import names_of
 
 AFFIRMED = 0.3  # presence from which on the judge sees a name
 LEAST_IMAGES, LEAST_SHARE = 3, 0.05  # of those whose captions state it
+
+
+@cache
+def proven_names() -> frozenset[str]:
+    """Names that the lite judge has been shown to see, on people's captions and drawn scenes."""
+    return frozenset(packaged_lines("symbal_hf.auditing.judges", "proven.txt"))
+
+
+def is_proven(name: str, scorer: str) -> bool:
+    """Whether a judge is known to see `name`, or what it is a kind of; of other judges than lite nothing is known."""
+    return scorer != "embedding" or not proven_names().isdisjoint(names_of(name.split()))
 
 
 @dataclass(frozen=True)
