@@ -99,3 +99,20 @@ def test_errors_at_random_images_are_no_more_systematic_when_each_image_has_seve
         alarms += result.verdict == "systematic"
         assert all(finding.rows_with_feature + finding.rows_without_feature <= 400 for finding in result.suspects)
     assert alarms <= 4
+
+
+@pytest.mark.parametrize("words", ["a tank and a seat", "a white toilet seat", "a seat"])
+def test_what_a_thing_is_said_to_have_is_no_other_thing(words):
+    """ "Seat" names a chair in this vocabulary, but the seat of a toilet is part of it."""
+    rows = [
+        {
+            "id": i,
+            "caption": f"A white toilet. The toilet has {words}." if i < 12 else "A white toilet.",
+            "objects": ["toilet"],
+        }
+        for i in range(40)
+    ]
+    rows += [{"id": i, "caption": "A dog on a chair.", "objects": ["dog", "chair"]} for i in range(40, 60)]
+    rows += [{"id": i, "caption": "A dog.", "objects": ["dog"]} for i in range(60, 400)]
+    result = symbal_hf.audit(rows, vocabulary={"chair": ["seat", "stool"], "toilet": [], "dog": []})
+    assert not result.findings

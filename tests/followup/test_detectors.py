@@ -248,3 +248,21 @@ def test_what_is_stored_has_a_kind_of_its_own(folders, tmp_path, rows):
     kinds = {kind.kind: kind.entries for kind in Store(tmp_path / "store.sqlite").kinds()}
     assert kinds == {"detection": len(rows) * len(NAMES)}
     assert json.dumps(kinds)
+
+
+def test_the_packaged_detector_tells_what_it_sees_what_it_does_not_and_what_it_cannot_tell(shared_data, tmp_path):
+    folder = shared_data / "coco"
+    rows = [row for row in map(json.loads, (folder / "objects.jsonl").open()) if row["chair_objects"]][:150]
+    table = [{"id": row["image_id"], "image": str(folder / row["file"]), "caption": "A view."} for row in rows]
+    data = load_data(table)
+    names = ("person", "dog", "surf board", "racket")
+    detector = load_detector("nanodet", vocabulary=Vocabulary({}), store=Store(tmp_path / "s.sqlite"))
+    seen = detector.detect(data, names, boxes_of=[0, 1, 2])
+    assert np.isnan(seen.scores[:, 3]).all() and not seen.bad
+    person, there = seen.scores[:, 0], np.array(["person" in row["chair_objects"] for row in rows])
+    told = ~np.isnan(person)
+    assert 0.5 < told.mean() < 1 and ((person[told] > 0.5) == there[told]).mean() > 0.8
+    assert {box.label for boxes in seen.boxes.values() for box in boxes} <= set(names)
+    some = detector.detect(data, names, where=np.arange(150)[:, None] < np.array([10, 0, 0, 0]))
+    np.testing.assert_array_equal(some.scores[:10, 0], person[:10])
+    assert np.isnan(some.scores[10:]).all()

@@ -1,0 +1,144 @@
+"""Who says that an error is one: a judge that accuses does not also confirm, and cannot speak of what it never sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from symbal_hf.auditing.competence import competence, is_proven
+from symbal_hf.auditing.engine import association_pairs
+from symbal_hf.auditing.evidence import Evidence
+from symbal_hf.auditing.judged import by_surroundings
+from symbal_hf.auditing.judges.protocol import Beliefs, log_ratio_of
+from symbal_hf.auditing.units import Units, units_of
+from symbal_hf.auditing.verdict import conclude
+from symbal_hf.data.table import AuditData
+from symbal_hf.language.concepts import Concepts
+from symbal_hf.language.facts import Facts
+
+N, NAMES = 2000, ("lamp", "toilet", "dog", "cat", "car", "boat", "kite", "bus", "grass", "clock", "table", "bench")
+T, V = 0, 1
+
+
+@dataclass
+class Witness:
+    """A second judge that knows the truth, or only ever says one thing; it notes which rows it was shown."""
+
+    there: np.ndarray
+    always: float | None = None
+    name: str = "witness"
+    rows: list[int] = field(default_factory=list)
+
+    def knows(self, name: str) -> bool:
+        return True
+
+    def worth(self, name: str, rows: np.ndarray) -> np.ndarray:
+        return np.where(self.there[rows, NAMES.index(name)], 3.0, -3.0)
+
+    def log_ratio(self, name: str, rows: np.ndarray, **others: np.ndarray) -> np.ndarray:
+        self.rows += rows.tolist()
+        return -self.worth(name, rows) if self.always is None else np.full(len(rows), self.always)
+
+
+def evidence(seed: int, *, wrong: float = 0.0, blind: bool = False, never: bool = False, second: Witness | None = None):
+    """Rows whose things are seen by a judge with noise; captions err beside v, or the judge does not see t there."""
+    rng = np.random.default_rng(seed)
+    there = rng.random((N, len(NAMES))) < 0.15
+    there[:, T] = rng.random(N) < np.where(there[:, V], 0.4, 0.1)
+    stated = there & (rng.random(there.shape) < 0.6)
+    stated[:, T] |= ~there[:, T] & there[:, V] & (rng.random(N) < wrong)
+    share = there.mean(0)
+    signal = rng.standard_normal(there.shape) + 3 * there
+    if blind:
+        signal[there[:, T] & there[:, V], T] -= 3
+    presence = 1 / (1 + np.exp(-(3 * signal - 4.5 + np.log(share / (1 - share)))))
+    if never:
+        presence[:, T] = 0.002 + 0.001 * rng.random(N)
+    rows, columns = np.nonzero(stated)
+    text = tuple(f"There is a {NAMES[c]}." for c in columns)
+    by_fact = sparse.csr_matrix(
+        (np.ones(len(rows), np.float32), (np.arange(len(rows)), columns)), (len(rows), len(NAMES))
+    )
+    facts = Facts(rows.astype(np.int64), text, N)
+    beliefs = Beliefs(presence.astype(np.float32), log_ratio_of(presence), "embedding", False)
+    data = AuditData(tuple(map(str, range(N))), ("x",) * N, None, None, None, (), "made")
+    made = Evidence(data, Concepts(NAMES, by_fact, facts), beliefs, None, None, None, None)  # type: ignore[arg-type]
+    return replace(made, second=Witness(there) if second is None else second), there
+
+
+def said(seed: int, **how):
+    made, _ = evidence(seed, **how)
+    result = conclude(made, association_pairs(made))
+    return {(f.textual_error, f.visual_feature, f.state) for f in (*result.findings, *result.suspected)}, result
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_real_error_is_found_by_a_witness_that_looks_at_rejected_rows_alone(seed):
+    made, there = evidence(seed, wrong=0.3)
+    result = conclude(made, association_pairs(made))
+    (finding,) = result.findings
+    assert (finding.textual_error, finding.visual_feature, finding.confirmed_by) == ("lamp", "toilet", "witness")
+    stated = made.concepts.stated(T)
+    assert stated[made.second.rows].all() and there[made.second.rows, V].mean() > 0.9
+    assert finding.confirmed_rows <= finding.witness_rows and 0 < finding.missed_without < finding.missed_with <= 1
+
+
+def test_true_captions_are_never_found_however_blind_the_judge_is_beside_v():
+    for seed in range(10):
+        states, result = said(seed, blind=True)
+        assert not result.findings and result.verdict == "none"
+        assert not states or all("does not confirm" in f.reason for f in result.suspected)
+
+
+def test_a_witness_that_denies_everything_is_no_witness_against_it():
+    made, there = evidence(0, wrong=0.3, second=None)
+    denies = replace(made, second=Witness(there, always=-3.0))
+    result = conclude(denies, association_pairs(denies))
+    assert not result.findings and result.suspected[0].textual_error == "lamp"
+    assert "witness does not confirm it" in result.suspected[0].reason
+
+
+def test_a_name_that_the_judge_never_affirms_is_suspected_at_most():
+    made, _ = evidence(1, wrong=0.5, never=True)
+    alone = replace(made, second=None)
+    assert not competence(alone.concepts, alone.beliefs, alone.units).can_see[T]
+    result = conclude(alone, association_pairs(alone))
+    assert "lamp" not in {f.textual_error for f in result.findings}
+
+
+def test_pairs_of_true_captions_are_no_more_significant_than_chance_allows():
+    """Things of one place go together, and the judge sees each by itself: what it misses beside v is no error."""
+    low = 0
+    for seed in range(20):
+        made, _ = evidence(seed)
+        low += any(pair.p_corrected < 0.05 for pair in association_pairs(made))
+    assert low <= 4
+
+
+def test_shares_beside_a_feature_are_told_from_the_judges_own_ratios():
+    rng = np.random.default_rng(0)
+    shows = rng.random(40_000) < 0.3
+    there = rng.random(40_000) < np.where(shows, 0.5, 0.05)
+    signal = rng.standard_normal(40_000) + 2 * there
+    overall = there.mean()
+    presence = 1 / (1 + np.exp(-(2 * signal - 2 + np.log(overall / (1 - overall)))))
+    told = by_surroundings(presence, shows)
+    assert told[shows].mean() == pytest.approx(0.5, abs=0.03) and told[~shows].mean() == pytest.approx(0.05, abs=0.02)
+
+
+def test_only_names_that_were_measured_are_proven_for_the_lite_judge():
+    assert is_proven("lamp", "embedding") and is_proven("blue lamp", "embedding")
+    assert not is_proven("tree", "embedding") and not is_proven("grass", "embedding")
+    assert is_proven("tree", "vision-language")
+
+
+def test_rows_of_one_image_are_known_by_its_name_and_by_its_content():
+    units = units_of(("a", None, "a", "b"))
+    assert units.image.tolist() == [0, 1, 0, 2] and units.count(4) == 3
+    assert units.any(np.array([False, True, True, False])).tolist() == [True, True, False]
+    assert units.first(np.array([True, False, True, True])).tolist() == [True, False, False, True]
+    copies = units_of(("a", "b", "c"), np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]))
+    assert copies.count(3) == 2 and units_of(("a", "b")) == Units() == units_of(None)
