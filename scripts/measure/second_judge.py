@@ -62,6 +62,23 @@ def quality(scores: NDArray[np.floating], present: NDArray[np.bool_]) -> str:
     )
 
 
+def beside(presence: NDArray[np.floating], present: NDArray[np.bool_]) -> None:
+    """Print how well the lite judge is calibrated where it sees little of one class beside another that it sees."""
+    sees, found = presence > 0.5, list[tuple[float, int, float]]()
+    for v in np.flatnonzero(sees.sum(0) >= 30):
+        for t in np.flatnonzero(present.sum(0) >= 15):
+            little = sees[:, v] & (presence[:, t] < 0.3)
+            lift = (present[sees[:, v], t].mean() + 0.005) / (present[:, t].mean() + 0.005)
+            if t != v:
+                found.append((lift, int(present[little, t].sum()), float(presence[little, t].sum())))
+    for low, high in ((0, 0.5), (0.5, 1), (1, 2), (2, 4), (4, 8), (8, 99)):
+        inside = [one for one in found if low <= one[0] < high]
+        there, told = sum(one[1] for one in inside), sum(one[2] for one in inside)
+        print(
+            f"beside v, which makes t {low} to {high} times as likely: {len(inside)} pairs, {there} there, {told:.0f} told"
+        )
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -89,6 +106,8 @@ def main() -> None:
     for name, values in (("nanodet-g", scores), ("lite", presence)):
         for label, rows in (("val2017", apart), ("train2014", train)):
             print(f"{name}, {label}: {quality(values[rows], present[rows])}")
+    apart_from_lite = np.array([name in seen_by_both for name in ids])
+    beside(presence[apart_from_lite], present[apart_from_lite])
     worth = own + slope * logit(scores)
     for half in (0, 1):
         chosen = (ratio > 0) & (apart & (ids % 2 == half))[:, None]

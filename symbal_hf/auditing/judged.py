@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,9 @@ from symbal_hf.stats.contingency import corrected, cramers_v, stratified_greater
 
 LACKS = 0.3  # presence below which an image probably lacks a thing
 STRATA = np.array([0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25])  # of presence below that
-STEPS = 30  # until the share of t among some images stays as it is
+# Where the lite judge gives t less than that beside a feature, its odds are too low by 1.2 over all pairs of COCO's
+# classes, by 1.5 at most where v makes t likelier (scripts/measure/second_judge.py, photos apart).
+TOO_LOW = 1.5
 FEWEST_ROWS = 5  # such images that show a feature
 TESTED = 12  # features of each error that are tested exactly, those with the largest standard scores
 FURTHER, ALPHA = 4, 0.05  # features beside the first, and the level at which each must add something
@@ -32,16 +35,22 @@ class Strata:
 
     Attributes:
         rows: (M,) the images among those that the evidence is about.
-        stated: (M,) whether a caption states t; `of` (M,) the stratum of each.
+        stated: (M,) whether a caption states t.
+        level: (M,) presence of t, below `LACKS`.
     """
 
     rows: NDArray[np.int64]
     stated: NDArray[np.bool_]
-    of: NDArray[np.int64]
+    level: NDArray[np.float64]
+
+    @cached_property
+    def of(self) -> NDArray[np.int64]:
+        """(M,) the stratum of each."""
+        return np.digitize(self.level, STRATA)
 
     def without(self, feature: NDArray[np.bool_]) -> Strata:
         """Those that do not show a feature, (M,)."""
-        return Strata(self.rows[~feature], self.stated[~feature], self.of[~feature])
+        return Strata(self.rows[~feature], self.stated[~feature], self.level[~feature])
 
     def scores(self, has: NDArray[np.float32]) -> NDArray[np.float64]:
         """(P,) standard scores of "t is stated with the feature" within strata; -inf where nothing can be said."""
@@ -55,22 +64,17 @@ class Strata:
         shown = has[self.rows].sum(0)
         return np.where((variance > 0) & (shown >= FEWEST_ROWS), surplus / np.sqrt(np.maximum(variance, 1e-9)), -np.inf)
 
-    def p_value(self, feature: NDArray[np.bool_], presence: NDArray[np.float64], shows: NDArray[np.bool_]) -> float:
-        """Exact one-sided p-value for a feature.
+    def p_value(self, feature: NDArray[np.bool_]) -> float:
+        """Exact one-sided p-value for a feature, (M,).
 
-        A judge may see each thing by itself, or in its surroundings. The first is right over all images, and too low
-        where v makes t likelier; so its presence is also taken with the share of t that it itself tells beside v. The
-        larger p-value counts.
-
-        Args:
-            feature: (M,) whether these images show it.
-            presence: of t in every image; `shows`: whether every image shows the feature.
+        The larger of two: by the judge's presence as it is, and as if it were too low beside the feature.
         """
-        level = by_surroundings(presence, shows)[self.rows]
-        within = level < LACKS
-        recalibrated = np.digitize(level[within], STRATA)
+        odds = self.level / (1 - self.level) * np.where(feature, TOO_LOW, 1)
+        raised = odds / (1 + odds)
+        within = raised < LACKS
         return max(
-            _p_value(self.of, self.stated, feature), _p_value(recalibrated, self.stated[within], feature[within])
+            _p_value(self.of, self.stated, feature),
+            _p_value(np.digitize(raised[within], STRATA), self.stated[within], feature[within]),
         )
 
 
@@ -79,22 +83,6 @@ def _p_value(stratum: NDArray[np.int64], stated: NDArray[np.bool_], feature: NDA
     n, m, n1 = (np.bincount(stratum[rows], minlength=size) for rows in (slice(None), stated, feature))
     some = (n1 > 0) & (m > 0)
     return stratified_greater(int((stated & feature).sum()), n1[some], m[some], n[some])
-
-
-def by_surroundings(presence: NDArray[np.float64], shows: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(N,) presence with the share of images that show t told anew beside a feature and elsewhere, by the judge itself.
-
-    The shares are those that its own likelihood ratios make likeliest (Saerens, Latinne and Decaestecker 2002).
-    """
-    odds = np.log(np.clip(presence, 1e-6, 1 - 1e-6)) - np.log1p(-np.clip(presence, 1e-6, 1 - 1e-6))
-    share = np.clip(presence.mean(), 1e-6, 1 - 1e-6)
-    ratio, out = odds - np.log(share / (1 - share)), presence.copy()
-    for rows in (shows, ~shows):
-        there = share
-        for _ in range(STEPS if rows.any() else 0):
-            out[rows] = 1 / (1 + np.exp(-(ratio[rows] + np.log(there / (1 - there)))))
-            there = np.clip(out[rows].mean(), 1e-6, 1 - 1e-6)
-    return out
 
 
 def judged_pairs(evidence: Evidence) -> list[Pair]:
@@ -126,8 +114,8 @@ def _strata(evidence: Evidence, t: int) -> Strata:
     for whole in evidence.wholes_of(t):
         lacks &= evidence.beliefs.known[:, whole] <= 0.5
     rows = np.flatnonzero(units.any(lacks))
-    level = units.largest(evidence.beliefs.known[:, t])[rows]
-    return Strata(rows, units.any(evidence.concepts.stated(t))[rows], np.digitize(level, STRATA))
+    level = units.largest(evidence.beliefs.known[:, t])[rows].astype(np.float64)
+    return Strata(rows, units.any(evidence.concepts.stated(t))[rows], level)
 
 
 def _pairs_of(
@@ -135,7 +123,6 @@ def _pairs_of(
 ) -> Iterator[Pair]:
     """The error with its feature, and with further ones that matter where those before are not in view."""
     everything = strata = _strata(evidence, t)
-    presence = evidence.units.largest(evidence.beliefs.known[:, t]).astype(np.float64)
     usable = usable.copy()
     # A sentence that names t may owe its other names to the error: they are witnesses of no feature there.
     for turn in range(1 + FURTHER):
@@ -143,7 +130,7 @@ def _pairs_of(
         order = np.argsort(-z, kind="stable")[: int(np.isfinite(z).sum())]
         if not len(order) or z[order[0]] <= 0:
             return
-        p = {int(v): strata.p_value(has[strata.rows, v] > 0, presence, has[:, v] > 0) for v in order[:TESTED]}
+        p = {int(v): strata.p_value(has[strata.rows, v] > 0) for v in order[:TESTED]}
         first = min(p, key=lambda v: (p[v], -z[v]))
         if turn and p[first] * tried >= ALPHA:
             return

@@ -11,7 +11,6 @@ from scipy import sparse
 from symbal_hf.auditing.competence import competence, is_proven
 from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import Evidence
-from symbal_hf.auditing.judged import by_surroundings
 from symbal_hf.auditing.judges.protocol import Beliefs, log_ratio_of
 from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.auditing.verdict import conclude
@@ -107,26 +106,6 @@ def test_a_name_that_the_judge_never_affirms_is_suspected_at_most():
     assert not competence(alone.concepts, alone.beliefs, alone.units).can_see[T]
     result = conclude(alone, association_pairs(alone))
     assert "lamp" not in {f.textual_error for f in result.findings}
-
-
-def test_pairs_of_true_captions_are_no_more_significant_than_chance_allows():
-    """Things of one place go together, and the judge sees each by itself: what it misses beside v is no error."""
-    low = 0
-    for seed in range(20):
-        made, _ = evidence(seed)
-        low += any(pair.p_corrected < 0.05 for pair in association_pairs(made))
-    assert low <= 4
-
-
-def test_shares_beside_a_feature_are_told_from_the_judges_own_ratios():
-    rng = np.random.default_rng(0)
-    shows = rng.random(40_000) < 0.3
-    there = rng.random(40_000) < np.where(shows, 0.5, 0.05)
-    signal = rng.standard_normal(40_000) + 2 * there
-    overall = there.mean()
-    presence = 1 / (1 + np.exp(-(2 * signal - 2 + np.log(overall / (1 - overall)))))
-    told = by_surroundings(presence, shows)
-    assert told[shows].mean() == pytest.approx(0.5, abs=0.03) and told[~shows].mean() == pytest.approx(0.05, abs=0.02)
 
 
 def test_only_names_that_were_measured_are_proven_for_the_lite_judge():
