@@ -74,9 +74,8 @@ def beside(presence: NDArray[np.floating], present: NDArray[np.bool_]) -> None:
     for low, high in ((0, 0.5), (0.5, 1), (1, 2), (2, 4), (4, 8), (8, 99)):
         inside = [one for one in found if low <= one[0] < high]
         there, told = sum(one[1] for one in inside), sum(one[2] for one in inside)
-        print(
-            f"beside v, which makes t {low} to {high} times as likely: {len(inside)} pairs, {there} there, {told:.0f} told"
-        )
+        told_as = f"{len(inside)} pairs, {there} there, {told:.0f} told"
+        print(f"beside v, which makes t {low} to {high} times as likely: {told_as}")
 
 
 def main() -> None:

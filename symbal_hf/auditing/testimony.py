@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.association import Pair, error_share
-from symbal_hf.auditing.competence import AFFIRMED, LEAST_IMAGES, LEAST_SHARE, is_proven
+from symbal_hf.auditing.competence import is_proven
 from symbal_hf.auditing.evidence import Evidence
 
 LEAST_FALSE = 0.25  # of the rejected rows, at the lower end, that a witness must hold to be false
@@ -100,14 +100,7 @@ def _by_competence(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     where = "in none" if not seen else f"in {seen}"
     reason = f"the judge saw {name!r} {where} of the {stated} images whose captions state it, so it cannot tell"
     if shown.can_see[pair.error]:
-        # It may be blind to t beside v alone, and to a name that it was never measured on in ways nobody knows.
-        beside = evidence.units.any(evidence.concepts.stated(pair.error) & pair.has_feature)
-        sees = evidence.units.any(evidence.beliefs.known[:, pair.error] > AFFIRMED)
-        here, told = int((beside & sees).sum()), int(beside.sum())
-        enough, v = here >= LEAST_IMAGES and here >= LEAST_SHARE * told, evidence.concepts.names[pair.feature]
-        if enough and is_proven(name, evidence.beliefs.scorer):
+        if is_proven(name, evidence.beliefs.scorer):
             return Testimony("competence", seen, stated)
-        reason = f"the judge sees {name!r}, but beside {v!r} in {here} of {told} images whose captions state it"
-        if enough:
-            reason = f"the judge sees {name!r} now and then, but was never measured on it"
+        reason = f"the judge sees {name!r} now and then, but was never measured on it"
     return Testimony(None, seen, stated, f"{reason}; {settle} (symbal validate --human-template)")
