@@ -78,11 +78,11 @@ class Validated(Rates):
     risk_ratio_low: float
     risk_ratio_high: float
     p_value: float
+    human: HumanAgreement | None = None
+    boxes: Mapping[str, tuple[Box, ...]] = field(default_factory=dict)
     stated_with_feature: int = 0
     stated_without_feature: int = 0
     p_value_stated: float = 1.0
-    human: HumanAgreement | None = None
-    boxes: Mapping[str, tuple[Box, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
