@@ -197,7 +197,9 @@ def load_data(source: Dataset | Table | Iterable[Row] | str | Path, **options: A
     numbers, images = list(rows.ids.values()), None
     if image is not None:
         images = Images(table.column(image), numbers, root, allow_download=reading.allow_download)
-        shown = tuple(images.named(row) if name is None else name for row, name in enumerate(shown))
+        # A column of files is not read through for names that it does not have.
+        if image not in table.heavy or images.named(0) is not None:
+            shown = tuple(images.named(row) if name is None else name for row, name in enumerate(shown))
     return AuditData(
         ids=tuple(rows.ids),
         captions=captions,

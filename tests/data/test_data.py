@@ -9,7 +9,7 @@ from PIL import Image
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.data.pixels import decode
-from symbal_hf.data.table import load_data
+from symbal_hf.data.table import Images, load_data
 from symbal_hf.data.vocabulary import load_vocabulary
 
 ROWS = [
@@ -243,3 +243,20 @@ def test_a_vocabulary_is_read_in_each_of_its_forms(tmp_path):
     (tmp_path / "bad.json").write_text("[1]", "utf-8")
     with pytest.raises(BadData, match="must be a JSON object"):
         load_vocabulary(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize("kind", ["dataset", "parquet"])
+def test_images_that_a_source_holds_itself_are_not_read_for_names_that_they_lack(tmp_path, monkeypatch, kind):
+    from datasets import Dataset, Features, Value
+    from datasets import Image as ImageFeature
+
+    features = Features({"image": ImageFeature(), "caption": Value("string")})
+    rows = [{"image": {"bytes": bytes([n]), "path": None}, "caption": "A dog."} for n in range(40)]
+    source = Dataset.from_list(rows, features=features)
+    if kind == "parquet":
+        source.to_parquet(tmp_path / "rows.parquet")
+        source = tmp_path / "rows.parquet"
+    asked, named = [], Images.named
+    monkeypatch.setattr(Images, "named", lambda self, row: asked.append(row) or named(self, row))
+    data = load_data(source)
+    assert asked == [0] and data.shown is None and data.images.encoded(7) == bytes([7])

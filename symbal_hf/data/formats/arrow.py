@@ -162,18 +162,22 @@ def dataset_table(dataset: Any) -> Table:
     """A `datasets.Dataset` whose images stay encoded: pixels are decoded where they are needed, not while reading."""
     from datasets import Image
 
+    heavy = set()
     for column, feature in dataset.features.items():
         if isinstance(feature, Image):
             dataset = dataset.cast_column(column, Image(decode=False))
         elif isinstance(getattr(feature, "feature", None), Image):  # a list of images
             dataset = dataset.cast_column(column, type(feature)(Image(decode=False)))
+        else:
+            continue
+        heavy.add(column)
     columns = list(dataset.column_names)
 
     def read(without: Collection[str]) -> Iterable[Row]:
         gone = [name for name in columns if name in without]
         return dataset.remove_columns(gone) if gone else dataset  # type: ignore[no-any-return]
 
-    return Table(columns, read, lambda name: dataset[name])
+    return Table(columns, read, lambda name: dataset[name], frozenset(heavy))
 
 
 def dataset_batches(dataset: Any) -> Iterator[pa.RecordBatch]:
