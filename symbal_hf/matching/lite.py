@@ -26,9 +26,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from importlib import resources
 from typing import Literal
 
+from symbal_hf.core.files import packaged_lines
 from symbal_hf.core.store import Store
 from symbal_hf.language.phrases import singular
 from symbal_hf.matching.protocol import State, normalised
@@ -115,9 +115,8 @@ def packaged_words() -> Words:
 
 @lru_cache(maxsize=8)
 def packaged(file: str) -> tuple[str, ...]:
-    """The lines of a table in `judge_data`, without blank ones and comments."""
-    text = resources.files("symbal_hf.matching").joinpath(f"judge_data/{file}").read_text("utf-8")
-    return tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    """The lines of a table in `judge_data`."""
+    return packaged_lines("symbal_hf.matching", f"judge_data/{file}")
 
 
 @dataclass(frozen=True)
