@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,13 @@ from numpy.typing import NDArray
 from symbal_hf.auditing.judges.protocol import Beliefs
 from symbal_hf.auditing.units import Units
 from symbal_hf.language.concepts import Concepts
+from symbal_hf.language.naming import fuller_name, other_names
 from symbal_hf.stats.contingency import corrected, cramers_v, fisher_greater
 
 SHARES = np.linspace(0.05, 1.0, 20)
 FEWEST_MENTIONS = 8  # images whose captions name a concept without which nothing is said of it
+FEWEST_ROWS = 5  # images that show a feature without which it is none
+FURTHER, ALPHA = 4, 0.05  # features of an error beside its first, and the level at which each must matter
 EACH_ROW = Units()
 HALF_CHI2 = 1.92  # half of chi-square's 3.84: a likelihood this much lower is outside the 95 % interval
 
@@ -172,8 +176,8 @@ def associate(
     *,
     errors: Sequence[ErrorShare],
     visible: NDArray[np.bool_] | None = None,
-    family: NDArray[np.bool_] | None = None,
-    min_rows: int = 5,
+    tried_errors: NDArray[np.int64] | None = None,
+    min_rows: int = FEWEST_ROWS,
     similar: NDArray[np.floating] | None = None,
     wholes: Mapping[int, Set[int]] | None = None,
     units: Units = EACH_ROW,
@@ -185,15 +189,16 @@ def associate(
         beliefs: presence of each concept in each row.
         errors: candidate errors (`rank_errors`).
         visible: (P,) concepts that can be a feature; all by default.
-        family: (P,) which of two families of tests a concept belongs to as an error; the p-values of each are corrected
-            for every concept of it that was looked at.
+        tried_errors: (P,) of each concept as an error, how many were looked at with it, for the correction; all that
+            are mentioned often enough by default.
         min_rows: a feature must be present in this many rows.
         similar: (P, P) cosine of concept names; a feature this close to t (>= 0.7) is t under another name.
         wholes: concepts that t may be part of; images that show one are not judged for t.
         units: which rows show one image, that counts once.
     """
-    looked_at = mentions_by_image(concepts, units).sum(0) >= FEWEST_MENTIONS
-    family = np.ones(len(looked_at), bool) if family is None else family
+    if tried_errors is None:
+        often = mentions_by_image(concepts, units).sum(0) >= FEWEST_MENTIONS
+        tried_errors = np.full(len(often), often.sum())
     pairs = []
     for error in errors:
         rows = judge_rows(concepts, beliefs, error, wholes=(wholes or {}).get(error.concept, ()))
@@ -208,7 +213,7 @@ def associate(
         usable = int(np.isfinite(z).sum())
         if usable:
             order = np.argsort(-z, kind="stable")[:usable]
-            tried = usable * max(int((looked_at & (family == family[error.concept])).sum()), 1)
+            tried = usable * max(int(tried_errors[error.concept]), 1)
             pairs.append(make_pair(concepts, beliefs, error, rows, order, scores=z[order], tried=tried, units=units))
     return pairs
 
@@ -271,20 +276,6 @@ def judge_rows(concepts: Concepts, beliefs: Beliefs, error: ErrorShare, *, whole
     return ErrorRows(false, lacks, np.where(said, beliefs.if_stated, presence))
 
 
-def other_names(concepts: Concepts, t: int, *, similar: NDArray[np.floating] | None = None) -> NDArray[np.bool_]:
-    """(P,) True for t itself and for what only names it or a part of it otherwise.
-
-    Two phrases speak of one thing when the head of one is a word of the other: "toilet", "white toilet" and "toilet
-    seat"; "tennis ball" and "tennis racket" do not.
-    """
-    own = concepts.names[t].lower().split()
-    same = np.zeros(len(concepts.names), bool)
-    for other, name in enumerate(concepts.names):
-        words = name.lower().split()
-        same[other] = own[-1] in words or words[-1] in own
-    return same if similar is None else same | (similar[t] >= 0.7)
-
-
 def make_pair(
     concepts: Concepts,
     beliefs: Beliefs,
@@ -302,21 +293,50 @@ def make_pair(
     said, lacking, shown = units.any(wrong), units.any(rows.lacking), units.any(has)
     a, n1 = int((said & shown).sum()), int((lacking & shown).sum())
     b, n0 = int(said.sum()) - a, int(lacking.sum()) - n1
-    p = float(fisher_greater(a, n1, a + b, n1 + n0))
-    return Pair(
-        error=t,
-        feature=v,
-        features=tuple(int(o) for o in order[:40]),
-        scores=tuple(float(x) for x in scores[:40]),
+    p, stated = float(fisher_greater(a, n1, a + b, n1 + n0)), concepts.stated(t)
+    return pair_of(
+        order,
+        scores,
         wrong=wrong,
         has_feature=has,
         table=(a, n1, b, n0),
+        p=p,
+        tried=tried,
+        share=error_share(t, beliefs.log_ratio[units.first(stated & has), t]),
+        overall=error_share(t, beliefs.log_ratio[units.first(stated), t]),
+        evidence=error.evidence,
+    )
+
+
+def pair_of(
+    order: Sequence[int] | NDArray[np.int64],
+    scores: NDArray[np.floating],
+    *,
+    table: tuple[int, int, int, int],
+    p: float,
+    tried: int,
+    share: ErrorShare,
+    **others: Any,
+) -> Pair:
+    """A `Pair` of the concept of `share` and the first feature of `order`, with what follows from its table.
+
+    Args:
+        order: features, best first; `scores` of each.
+        table: see `Pair`, as for `p`, `share` and `others`.
+        tried: pairs that were looked at, for the correction.
+    """
+    a, n1, b, n0 = table
+    return Pair(
+        error=share.concept,
+        feature=int(order[0]),
+        features=tuple(int(o) for o in order[:40]),
+        scores=tuple(float(x) for x in scores[:40]),
+        table=table,
         v=float(cramers_v(a, n1, a + b, n1 + n0)),
         p=p,
         p_corrected=float(corrected([p], tried=max(tried, 1))[0]),
-        share=error_share(t, beliefs.log_ratio[units.first(concepts.stated(t) & has), t]),
-        overall=error_share(t, beliefs.log_ratio[units.first(concepts.stated(t)), t]),
-        evidence=error.evidence,
+        share=share,
+        **others,
     )
 
 
@@ -330,51 +350,3 @@ def _soft_z(
     mean = lacking @ shown / rows
     spread = np.maximum(lacking @ (shown * shown) / rows - mean**2, 1e-9)
     return (error @ shown - errors * mean) / np.sqrt(np.maximum(errors * (1 - errors / rows), 1e-9) * spread)
-
-
-def fuller_name(concepts: Concepts, concept: int, weight: NDArray[np.floating]) -> int:
-    """The longest name that the captions use for `concept`: "racket" is "tennis racket" when they nearly always say so.
-
-    Args:
-        concepts: the concepts and their mentions.
-        concept: the index to name.
-        weight: (N,) how much each row counts, such as the probability that it states the concept falsely.
-    """
-    facts = concepts.facts_naming(concept)
-    total = weight[concepts.facts.row[facts]].sum()
-    best, words = concept, concepts.names[concept].split()
-    if total <= 0:
-        return concept
-    for other in np.unique(concepts.by_fact[facts].nonzero()[1]):
-        longer = concepts.names[other].split()
-        if len(longer) > len(concepts.names[best].split()) and set(words) < set(longer):
-            both = concepts.by_fact[facts][:, other].nonzero()[0]
-            if weight[concepts.facts.row[facts[both]]].sum() >= 0.7 * total:
-                best = int(other)
-    return best
-
-
-def plain_names(concepts: Concepts, pair: Pair) -> list[int]:
-    """The pair's features under their plainest names that do nearly as well ("blue clock" is a clock), best first.
-
-    A name counts as plainer when it ends the other ("clock"), and as doing nearly as well at four fifths of its score.
-    """
-    score = dict(zip(pair.features, pair.scores, strict=True))
-    everyone = np.ones(concepts.facts.n_rows)
-    out = []
-    for feature in pair.features:
-        words = concepts.names[feature].split()
-        shorter = [
-            other
-            for other in pair.features
-            if words[-len(concepts.names[other].split()) :] == concepts.names[other].split()
-            and (other == feature or score[other] >= 0.8 * score[feature])
-        ]
-        plain = min(shorter, key=lambda other: len(concepts.names[other].split()))
-        out.append(fuller_name(concepts, plain, everyone))
-    return out
-
-
-def distinct(order: Sequence[int], names: Sequence[str], *, most: int = 5) -> tuple[str, ...]:
-    """The first `most` different names of `order`."""
-    return tuple(dict.fromkeys(names[index] for index in order))[:most]

@@ -9,8 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from symbal_hf.auditing.asked import asked_findings, check_pairs
 from symbal_hf.auditing.association import Pair, associate, rank_errors, strength
 from symbal_hf.auditing.effect import check_effect
@@ -140,16 +138,13 @@ def association_pairs(evidence: Evidence, *, most_errors: int = MOST_ERRORS) -> 
     if evidence.beliefs.scorer == "embedding":
         return judged_pairs(evidence)
     errors = rank_errors(concepts, evidence.beliefs.log_ratio, has=evidence.beliefs.known > 0.5, units=evidence.units)
-    shown = evidence.competence
-    second = [evidence.second is not None and evidence.second.knows(name) for name in concepts.names]
     pairs = associate(
         concepts,
         evidence.beliefs,
         errors=errors[:most_errors],
-        visible=shown.can_see,
-        # What can be confirmed and what can only be suspected are two families of tests.
-        family=shown.can_see | np.array(second, bool),
-        similar=None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T,
+        visible=evidence.competence.can_see,
+        tried_errors=evidence.tried_errors,
+        similar=evidence.similar,
         wholes=evidence.wholes,
         units=evidence.units,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.association import EACH_ROW
+from symbal_hf.auditing.association import EACH_ROW, FEWEST_MENTIONS
 from symbal_hf.auditing.competence import Competence, competence
 from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
 from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment
@@ -72,6 +72,31 @@ class Evidence:
     def competence(self) -> Competence:
         """What the judge has shown that it can see."""
         return competence(self.concepts, self.beliefs, self.units)
+
+    @cached_property
+    def confirmable(self) -> NDArray[np.bool_]:
+        """(P,) The second judge knows the name."""
+        return np.array([self.second is not None and self.second.knows(name) for name in self.concepts.names], bool)
+
+    @cached_property
+    def can_be_found(self) -> NDArray[np.bool_]:
+        """(P,) As an error the concept may be found, by the second judge or by competence, and not suspected alone."""
+        return self.confirmable | self.competence.can_see
+
+    @cached_property
+    def tried_errors(self) -> NDArray[np.int64]:
+        """(P,) Of each concept as an error, how many were looked at with it.
+
+        What can be found and what can only be suspected are two families of tests.
+        """
+        looked_at = self.competence.stated >= FEWEST_MENTIONS
+        of_family = [int((looked_at & (self.can_be_found == found)).sum()) for found in (False, True)]
+        return np.where(self.can_be_found, of_family[1], of_family[0])
+
+    @cached_property
+    def similar(self) -> NDArray[np.float32] | None:
+        """(P, P) cosine of concept names; None where they have no vectors."""
+        return None if self.vectors is None else self.vectors @ self.vectors.T
 
     @cached_property
     def alignment(self) -> NDArray[np.float32]:

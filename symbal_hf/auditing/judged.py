@@ -10,23 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.association import FEWEST_MENTIONS, Pair, error_share, other_names, strength
+from symbal_hf.auditing.association import (
+    ALPHA,
+    FEWEST_MENTIONS,
+    FEWEST_ROWS,
+    FURTHER,
+    Pair,
+    error_share,
+    pair_of,
+    strength,
+)
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.judges.protocol import LIMIT
-from symbal_hf.stats.contingency import corrected, cramers_v, stratified_greater
+from symbal_hf.language.naming import other_names
+from symbal_hf.stats.contingency import stratified_greater
 
 LACKS = 0.3  # presence below which an image probably lacks a thing
 STRATA = np.array([0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25])  # of presence below that
 # Where the lite judge gives t less than that beside a feature, its odds are too low by 1.2 over all pairs of COCO's
 # classes, by 1.5 at most where v makes t likelier (scripts/measure/second_judge.py, photos apart).
 TOO_LOW = 1.5
-FEWEST_ROWS = 5  # such images that show a feature
 TESTED = 12  # features of each error that are tested exactly, those with the largest standard scores
-FURTHER, ALPHA = 4, 0.05  # features beside the first, and the level at which each must add something
 
 
 @dataclass(frozen=True)
@@ -52,9 +61,9 @@ class Strata:
         """Those that do not show a feature, (M,)."""
         return Strata(self.rows[~feature], self.stated[~feature], self.level[~feature])
 
-    def scores(self, has: NDArray[np.float32]) -> NDArray[np.float64]:
+    def scores(self, has: NDArray[np.bool_]) -> NDArray[np.float64]:
         """(P,) standard scores of "t is stated with the feature" within strata; -inf where nothing can be said."""
-        surplus, variance, shown = np.zeros(has.shape[1]), np.zeros(has.shape[1]), np.zeros(has.shape[1])
+        surplus, variance = np.zeros(has.shape[1]), np.zeros(has.shape[1])
         for stratum in np.unique(self.of[self.stated]):
             inside = self.of == stratum
             part, said = has[self.rows[inside]], self.stated[inside]
@@ -87,24 +96,14 @@ def _p_value(stratum: NDArray[np.int64], stated: NDArray[np.bool_], feature: NDA
 
 def judged_pairs(evidence: Evidence) -> list[Pair]:
     """Every pair that might be one, what can be confirmed first; p-values are corrected for all that were looked at."""
-    concepts, competence = evidence.concepts, evidence.competence
-    has = evidence.units.any(_shown(evidence) > 0.5).astype(np.float32)
-    second = np.array([evidence.second is not None and evidence.second.knows(name) for name in concepts.names], bool)
-    # What can be confirmed and what can only be suspected are two families of tests.
-    family = competence.can_see | second
-    looked_at = competence.stated >= FEWEST_MENTIONS
-    similar = None if evidence.vectors is None else evidence.vectors @ evidence.vectors.T
-    pairs: list[Pair] = []
-    for t in np.flatnonzero(looked_at):
-        usable = competence.can_see & ~other_names(concepts, int(t), similar=similar)
-        tried = max(int(usable.sum()), 1) * int((looked_at & (family == family[t])).sum())
-        pairs += _pairs_of(evidence, int(t), has, usable, tried, confirmable=bool(second[t]))
-    return sorted(pairs, key=lambda pair: (not family[pair.error], -strength(pair)))
-
-
-def _shown(evidence: Evidence) -> NDArray[np.float32]:
-    """(N, P) probability that the image shows each concept; a caption that names one is a witness of it."""
-    return np.where(evidence.concepts.mentions(), evidence.beliefs.if_stated, evidence.beliefs.known)
+    # A caption that names a feature is a witness of it.
+    stated, beliefs = evidence.concepts.mentions(), evidence.beliefs
+    shows = np.where(stated, beliefs.if_stated, beliefs.known) > 0.5
+    has, can_see, pairs = evidence.units.any(shows), evidence.competence.can_see, list[Pair]()
+    for t in np.flatnonzero(evidence.competence.stated >= FEWEST_MENTIONS):
+        usable = can_see & ~other_names(evidence.concepts, int(t), similar=evidence.similar)
+        pairs += _pairs_of(evidence, int(t), shows, has, usable)
+    return sorted(pairs, key=lambda pair: (not evidence.can_be_found[pair.error], -strength(pair)))
 
 
 def _strata(evidence: Evidence, t: int) -> Strata:
@@ -119,70 +118,61 @@ def _strata(evidence: Evidence, t: int) -> Strata:
 
 
 def _pairs_of(
-    evidence: Evidence, t: int, has: NDArray[np.float32], usable: NDArray[np.bool_], tried: int, *, confirmable: bool
+    evidence: Evidence, t: int, shows: NDArray[np.bool_], has: NDArray[np.bool_], usable: NDArray[np.bool_]
 ) -> Iterator[Pair]:
-    """The error with its feature, and with further ones that matter where those before are not in view."""
+    """The error with its feature, and with further ones that matter where those before are not in view.
+
+    Args:
+        t: the error.
+        shows: (N, P) the row's image shows the concept; `has` the same of images.
+        usable: (P,) what can be a feature of it.
+    """
     everything = strata = _strata(evidence, t)
-    usable = usable.copy()
-    # A sentence that names t may owe its other names to the error: they are witnesses of no feature there.
+    tried = max(int(usable.sum()), 1) * int(evidence.tried_errors[t])
     for turn in range(1 + FURTHER):
         z = np.where(usable, strata.scores(has), -np.inf)
         order = np.argsort(-z, kind="stable")[: int(np.isfinite(z).sum())]
         if not len(order) or z[order[0]] <= 0:
             return
-        p = {int(v): strata.p_value(has[strata.rows, v] > 0) for v in order[:TESTED]}
-        first = min(p, key=lambda v: (p[v], -z[v]))
+        p = {int(v): strata.p_value(has[strata.rows, v]) for v in order[:TESTED]}
+        best = sorted(p, key=lambda v: (p[v], -z[v]))
+        first = best[0]
         if turn and p[first] * tried >= ALPHA:
             return
-        order = np.array([*sorted(p, key=lambda v: (p[v], -z[v])), *order[TESTED:]])
-        yield _pair(evidence, t, order, z[order], everything, has, p[first], tried, confirmable)
-        usable &= ~other_names(evidence.concepts, first)
-        strata = strata.without(has[strata.rows, first] > 0)
+        order = np.array([*best, *order[TESTED:]])
+        inside = has[everything.rows, first]
+        a, n1, m = int((everything.stated & inside).sum()), int(inside.sum()), int(everything.stated.sum())
+        table = (a, n1, m - a, len(inside) - n1)
+        yield _pair(evidence, t, shows[:, first], order, z[order], table=table, p=p[first], tried=tried)
+        usable = usable & ~other_names(evidence.concepts, first)
+        strata = strata.without(has[strata.rows, first])
 
 
 def _pair(
     evidence: Evidence,
     t: int,
+    has_feature: NDArray[np.bool_],
     order: NDArray[np.int64],
     z: NDArray[np.float64],
-    strata: Strata,
-    has: NDArray[np.float32],
-    p: float,
-    tried: int,
-    confirmable: bool,
+    **tested: Any,
 ) -> Pair:
-    concepts, beliefs, v = evidence.concepts, evidence.beliefs, int(order[0])
-    stated, has_feature = concepts.stated(t), _column(evidence, v)
-    inside = has[strata.rows, v] > 0
-    a, n1, m = int((strata.stated & inside).sum()), int(inside.sum()), int(strata.stated.sum())
-    lacks = stated & (beliefs.presence[:, t] < LACKS)
+    beliefs, units, stated = evidence.beliefs, evidence.units, evidence.concepts.stated(t)
     # Where nobody else will look, t must also look false against how often it is there at all.
-    ratio = in_surroundings(evidence, t, has_feature) if confirmable else beliefs.log_ratio[:, t]
-    share = error_share(t, ratio[evidence.units.first(stated & has_feature)])
-    overall = error_share(t, beliefs.log_ratio[evidence.units.first(stated), t])
-    return Pair(
-        error=t,
-        feature=v,
-        features=tuple(int(o) for o in order[:40]),
-        scores=tuple(float(x) for x in z[:40]),
-        wrong=lacks,
+    ratio = _in_surroundings(evidence, t, has_feature) if evidence.confirmable[t] else beliefs.log_ratio[:, t]
+    overall = error_share(t, beliefs.log_ratio[units.first(stated), t])
+    return pair_of(
+        order,
+        z,
+        wrong=stated & (beliefs.presence[:, t] < LACKS),
         has_feature=has_feature,
-        table=(a, n1, m - a, len(inside) - n1),
-        v=float(cramers_v(a, n1, m, len(inside))),
-        p=p,
-        p_corrected=float(corrected([p], tried=tried)[0]),
-        share=share,
+        share=error_share(t, ratio[units.first(stated & has_feature)]),
         overall=overall,
         evidence=overall.evidence,
+        **tested,
     )
 
 
-def _column(evidence: Evidence, v: int) -> NDArray[np.bool_]:
-    stated = evidence.concepts.stated(v)
-    return np.where(stated, evidence.beliefs.if_stated[:, v], evidence.beliefs.known[:, v]) > 0.5
-
-
-def in_surroundings(evidence: Evidence, t: int, has_feature: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _in_surroundings(evidence: Evidence, t: int, has_feature: NDArray[np.bool_]) -> NDArray[np.float32]:
     """(N,) log-ratios of t against how often it is there beside v, and not against how often it is there at all."""
     known = evidence.beliefs.known[:, t]
     if not has_feature.any():

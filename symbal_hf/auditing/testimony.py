@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from symbal_hf.auditing.association import Pair, error_share
 from symbal_hf.auditing.competence import is_proven
 from symbal_hf.auditing.evidence import Evidence
+from symbal_hf.auditing.judges.second import SecondJudge
 
 LEAST_FALSE = 0.25  # of the rejected rows, at the lower end, that a witness must hold to be false
 FEWEST_AGREED, MOST_AGREED, LEAST_AUC = 5, 100, 0.75  # rows by which a witness shows that it sees t, and how well
@@ -41,45 +42,36 @@ class Testimony:
 
 def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     """Who confirms that `name`, the t of this pair, is stated falsely."""
-    rejected = np.flatnonzero(evidence.units.first(pair.wrong & pair.has_feature))
     beliefs = evidence.beliefs
     if beliefs.given_truth or beliefs.scorer == "reference":
-        witness = "objects" if beliefs.given_truth else "references"
-        return Testimony(witness, len(rejected), len(rejected))
-    if evidence.second is not None and evidence.second.knows(name) and _sees(evidence, pair, name):
-        return _by_second_judge(evidence, pair, name, rejected)
+        rejected = int(evidence.units.first(pair.wrong & pair.has_feature).sum())
+        return Testimony("objects" if beliefs.given_truth else "references", rejected, rejected)
+    if (second := evidence.second) is not None and second.knows(name):
+        presence, stated = beliefs.known[:, pair.error], evidence.concepts.stated(pair.error)
+        neither = _some(evidence, ~stated & (presence < SEES_NONE), MOST_AGREED)
+        agreed = _some(evidence, stated & (presence > 0.5), MOST_AGREED)
+        if _sees(second, name, agreed, neither):
+            return _by_second_judge(evidence, second, pair, name, neither)
     return _by_competence(evidence, pair, name)
 
 
-def _sees(evidence: Evidence, pair: Pair, name: str) -> bool:
+def _sees(second: SecondJudge, name: str, agreed: NDArray[np.int64], neither: NDArray[np.int64]) -> bool:
     """Whether the second judge has a say here: on drawings, say, one that was taught by photos may see nothing right.
 
     Where captions state t and the accuser sees it too, the second judge must see more of it than where neither does.
     """
-    second, stated = evidence.second, evidence.concepts.stated(pair.error)
-    assert second is not None
-    presence = evidence.beliefs.known[:, pair.error]
-    agreed = _some(np.flatnonzero(evidence.units.first(stated & (presence > 0.5))), MOST_AGREED)
-    if len(agreed) < FEWEST_AGREED:
+    if len(agreed) < FEWEST_AGREED or not len(neither):
         return True  # by its card
-    neither = _neither(evidence, pair)
     shows, lacks = second.worth(name, agreed), second.worth(name, neither)
-    return bool((shows[:, None] > lacks[None, :]).mean() >= LEAST_AUC) if len(neither) else True
+    return bool((shows[:, None] > lacks[None, :]).mean() >= LEAST_AUC)
 
 
-def _neither(evidence: Evidence, pair: Pair) -> NDArray[np.int64]:
-    """Some rows whose captions do not state t, and in which the accuser sees none."""
-    unsaid = ~evidence.concepts.stated(pair.error) & (evidence.beliefs.known[:, pair.error] < SEES_NONE)
-    return _some(np.flatnonzero(evidence.units.first(unsaid)), MOST_AGREED)
-
-
-def _by_second_judge(evidence: Evidence, pair: Pair, name: str, rejected: NDArray[np.int64]) -> Testimony:
-    second = evidence.second
-    assert second is not None
-    rejected = _some(rejected, MOST_LOOKED_AT)
-    unsaid = evidence.units.first(pair.has_feature & ~evidence.concepts.stated(pair.error))
-    beside = _some(np.flatnonzero(unsaid), MOST_BESIDE)
-    ratio = second.log_ratio(name, rejected, elsewhere=_neither(evidence, pair), beside=beside)
+def _by_second_judge(
+    evidence: Evidence, second: SecondJudge, pair: Pair, name: str, neither: NDArray[np.int64]
+) -> Testimony:
+    rejected = _some(evidence, pair.wrong & pair.has_feature, MOST_LOOKED_AT)
+    beside = _some(evidence, pair.has_feature & ~evidence.concepts.stated(pair.error), MOST_BESIDE)
+    ratio = second.log_ratio(name, rejected, elsewhere=neither, beside=beside)
     confirmed = int((ratio > 0).sum())
     if error_share(0, ratio).low >= LEAST_FALSE:
         return Testimony(second.name, confirmed, len(rejected))
@@ -90,7 +82,9 @@ def _by_second_judge(evidence: Evidence, pair: Pair, name: str, rejected: NDArra
     return Testimony(None, confirmed, len(rejected), reason)
 
 
-def _some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _some(evidence: Evidence, mask: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
+    """Of the rows of a mask, one an image, so many at random."""
+    rows = np.flatnonzero(evidence.units.first(mask))
     return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_pair, other_names
+from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_pair
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.language.concepts import Concepts, own_name
+from symbal_hf.language.naming import other_names
 from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.composition import FACT_SCORERS, split_part
 from symbal_hf.models.scorers import score_facts

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from symbal_hf.auditing.association import Pair, distinct, fuller_name, plain_names
+from symbal_hf.auditing.association import Pair
 from symbal_hf.auditing.evidence import Evidence
-from symbal_hf.auditing.testimony import testimony_of
+from symbal_hf.auditing.testimony import Testimony, testimony_of
 from symbal_hf.language.concepts import same_thing
+from symbal_hf.language.naming import distinct, fuller_name, plain_names
 from symbal_hf.results.findings import Affected, AuditResult, Example, Finding
 from symbal_hf.stats.contingency import risk_ratio
 
@@ -28,24 +29,25 @@ def conclude(
     min_rate: float = 0.05,
 ) -> AuditResult:
     """The verdict over ranked pairs: those that pass every gate are findings."""
-    judged = [(pair, _failed(evidence, pair, tau=tau, alpha=alpha, min_rate=min_rate)) for pair in pairs]
+    hear = _hearing(evidence)
+    judged = [(pair, _failed(evidence, pair, hear, tau=tau, alpha=alpha, min_rate=min_rate)) for pair in pairs]
     passed = sorted((p for p, failed in judged if failed is None), key=lambda p: (p.p, -p.scores[0]))
     missed = [(p, failed) for p, failed in judged if failed is not None]
     # What passed comes first, by the strength of the association; what only looks wrong follows.
     order = [*passed, *(p for p, _ in missed)]
-    errors = [fuller_name(evidence.concepts, p.error, p.wrong.astype(np.float64)) for p in order]
+    errors = [_own_name(evidence, pair) for pair in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
     made = [finding_of(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
-    concept = {id(finding): pair.error for finding, (pair, _) in zip(made, said, strict=True)}
-    accused = _different(made[: len(passed)], concept)
-    heard = [_heard(evidence, passed[made.index(finding)], finding) for finding in accused]
+    accused = _different(list(zip(passed, made, strict=False)))
+    heard = [_with_testimony(finding, hear(pair)) for pair, finding in accused if pair is not None]
     findings = [finding for finding in heard if finding.state == "found"][:top_k]
     suspected = [finding for finding in heard if finding.state == "suspected"][:top_k]
     failed = [
-        replace(finding, state="candidate", reason=why or "", examples=(), affected=())
+        (None, replace(finding, state="candidate", reason=why or "", examples=(), affected=()))
         for finding, (_, why) in zip(made[len(passed) :], missed, strict=False)
     ]
-    suspects = [*suspected, *_different([*accused, *failed], concept)[len(accused) :]][:10]
+    candidates = [finding for _, finding in _different([*accused, *failed])[len(accused) :]]
+    suspects = [*suspected, *candidates][:10]
     why = None
     if suspects and not findings:
         top = suspects[0]
@@ -69,14 +71,25 @@ def conclude(
     )
 
 
-def name_of(evidence: Evidence, pair: Pair) -> str:
-    """What t is called: the longest name that captions use for it where it is wrong."""
-    return evidence.concepts.names[fuller_name(evidence.concepts, pair.error, pair.wrong.astype(np.float64))]
+def _own_name(evidence: Evidence, pair: Pair) -> int:
+    """What t is called: the concept of the longest name that captions use for it where it is wrong."""
+    return fuller_name(evidence.concepts, pair.error, pair.wrong.astype(np.float64))
 
 
-def _heard(evidence: Evidence, pair: Pair, finding: Finding) -> Finding:
+def _hearing(evidence: Evidence) -> Callable[[Pair], Testimony]:
+    """The testimony of a pair, which is heard once: a witness looks at images."""
+    heard: dict[int, Testimony] = {}
+
+    def hear(pair: Pair) -> Testimony:
+        if id(pair) not in heard:
+            heard[id(pair)] = testimony_of(evidence, pair, evidence.concepts.names[_own_name(evidence, pair)])
+        return heard[id(pair)]
+
+    return hear
+
+
+def _with_testimony(finding: Finding, testimony: Testimony) -> Finding:
     """The finding with who confirms it, or why it is suspected only."""
-    testimony = testimony_of(evidence, pair, finding.textual_error)
     return replace(
         finding,
         state="found" if testimony.witness else "suspected",
@@ -87,22 +100,25 @@ def _heard(evidence: Evidence, pair: Pair, finding: Finding) -> Finding:
     )
 
 
-def _different(findings: Sequence[Finding], concept: Mapping[int, int]) -> list[Finding]:
+def _different(findings: Sequence[tuple[Pair | None, Finding]]) -> list[tuple[Pair | None, Finding]]:
     """Without those that say the error of one before in other words; further features of one error stay.
 
     Args:
-        findings: best first.
-        concept: by `id` of a finding the concept of its t; one that is not there is a candidate.
+        findings: best first, each with its pair; a candidate has none, and is no further feature.
     """
-    out: list[Finding] = []
-    for finding in findings:
-        own = concept.get(id(finding))
+    out: list[tuple[Pair | None, Finding]] = []
+    for pair, finding in findings:
         if not any(
             (same_thing(finding.textual_error, kept.textual_error) or _same_rows(finding, kept))
-            and (own is None or own != concept.get(id(kept)) or same_thing(finding.visual_feature, kept.visual_feature))
-            for kept in out
+            and (
+                pair is None
+                or other is None
+                or pair.error != other.error
+                or same_thing(finding.visual_feature, kept.visual_feature)
+            )
+            for other, kept in out
         ):
-            out.append(finding)
+            out.append((pair, finding))
     return out
 
 
@@ -110,7 +126,9 @@ def _same_rows(finding: Finding, kept: Finding) -> bool:
     return bool(finding.affected) and set(finding.affected_ids) <= set(kept.affected_ids)
 
 
-def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rate: float) -> str | None:
+def _failed(
+    evidence: Evidence, pair: Pair, hear: Callable[[Pair], Testimony], *, tau: float, alpha: float, min_rate: float
+) -> str | None:
     if pair.p_corrected >= alpha:
         return f"the association is not significant (corrected p = {pair.p_corrected:.2g})"
     rate = pair.table[0] / max(pair.table[1], 1)
@@ -120,8 +138,7 @@ def _failed(evidence: Evidence, pair: Pair, *, tau: float, alpha: float, min_rat
     if evidence.beliefs.given_truth or pair.confirmed[1] >= tau or everywhere:
         return None
     # A witness that had no part in the accusation needs no accuser who is sure of it.
-    testimony = testimony_of(evidence, pair, name_of(evidence, pair))
-    if testimony.witness in (None, "competence"):
+    if hear(pair).witness in (None, "competence"):
         return (
             f"the error is not confirmed (only {pair.confirmed[1]:.0%} of the rejected statements are surely false, "
             f"{tau:.0%} are asked for)"
@@ -147,7 +164,7 @@ def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: 
     shown = sorted(affected, key=lambda r: (not pair.has_feature[r], -log_ratio[r]))[:12]
     given = evidence.beliefs.given_truth
     alignment = [None] * len(data) if given else (1 / (1 + np.exp(log_ratio.astype(np.float64)))).tolist()
-    features = plain_names(evidence.concepts, pair) if features is None else features
+    features = plain_names(evidence.concepts, pair.features, pair.scores) if features is None else features
     stated_in = evidence.units.any(evidence.concepts.stated(pair.error))
     with_v = int((stated_in & evidence.units.any(pair.has_feature)).sum())
     missed = (None, None) if given else (a / max(with_v, 1), b / max(int(stated_in.sum()) - with_v, 1))

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.association import error_share, judge_rows, make_pair, other_names
+from symbal_hf.auditing.association import error_share, judge_rows, make_pair
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.language.concepts import Concepts, same_thing
+from symbal_hf.language.naming import other_names
 from symbal_hf.models.parts import Parts
 from symbal_hf.models.summarizers import name_facts, name_images
 from symbal_hf.stats.keyness import log_odds
@@ -67,7 +68,7 @@ def _counted_names(evidence: Evidence, flagged: NDArray[np.int64], *, k: int) ->
 
 
 def _names_part_of(one: str, other: str) -> bool:
-    """Whether the head of one name is a word of the other, as in `symbal_hf.auditing.association.other_names`."""
+    """Whether the head of one name is a word of the other, as in `symbal_hf.language.naming.other_names`."""
     a, b = one.lower().split(), other.lower().split()
     return bool(a and b) and (a[-1] in b or b[-1] in a)
 

@@ -17,7 +17,7 @@ from symbal_hf.core.store import Store
 from symbal_hf.data.pixels import decode
 from symbal_hf.data.table import AuditData
 from symbal_hf.language.phrases import Vocabulary
-from symbal_hf.models.detectors.nanodet import CLASSES, NanoDet, class_of, log_ratio
+from symbal_hf.models.detectors.nanodet import CLASSES, NanoDet, class_of, log_ratio, packaged_detector
 from symbal_hf.models.encoders.embedding import Progress, embed_images, quiet
 from symbal_hf.results.validation import Box
 
@@ -131,7 +131,7 @@ class PackagedDetector:
         scores = np.full((len(data), len(names)), np.nan, np.float32)
         if not known or not len(rows):
             return Seen(scores)
-        model = NanoDet()
+        model = packaged_detector()
         found, unreadable = embed_images(images.select(rows.tolist()), model, store=self.store, progress=progress)
         bad = {int(rows[row]): reason for row, reason in unreadable.items()}
         for i in known:

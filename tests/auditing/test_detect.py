@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbal_hf.auditing.association import associate, error_share, fuller_name, other_names, rank_errors
+from symbal_hf.auditing.association import associate, error_share, rank_errors
 from symbal_hf.auditing.judges.protocol import Beliefs, log_ratio_of
 from symbal_hf.language.concepts import find_concepts, same_thing
 from symbal_hf.language.facts import split_facts
+from symbal_hf.language.naming import fuller_name, other_names
 from symbal_hf.language.phrases import Vocabulary
 
 CLASSES = ("dog", "cat", "car", "tree", "boat", "chair", "table", "lamp")

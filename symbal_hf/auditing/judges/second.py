@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.judges.protocol import LIMIT
-from symbal_hf.models.detectors.nanodet import NanoDet, class_of, log_ratio, usual_when_absent
+from symbal_hf.models.detectors.nanodet import NanoDet, class_of, log_ratio, packaged_detector, usual_when_absent
 from symbal_hf.models.encoders.embedding import embed_images
 
 if TYPE_CHECKING:
@@ -71,5 +71,5 @@ class SecondJudge:
         return max(least, float(np.quantile(self._worth(name, rows)[0], 0.25)))
 
     def _worth(self, name: str, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], dict[int, str]]:
-        scores, bad = embed_images(self.images.select(rows.tolist()), NanoDet(), **self.shared)
+        scores, bad = embed_images(self.images.select(rows.tolist()), packaged_detector(), **self.shared)
         return log_ratio(name, scores), bad

@@ -174,6 +174,12 @@ class NanoDet(Lazy):
         ]
 
 
+@lru_cache(maxsize=1)
+def packaged_detector() -> NanoDet:
+    """The detector as it ships, loaded once."""
+    return NanoDet()
+
+
 _SPELT = {name.replace(" ", ""): name for name in CLASSES}
 
 
