@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TEXT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 IMAGE_MODEL = "timm/tf_efficientnet_lite0.in1k"
 IMAGE_SIZE = 256
+AT_ONCE = 8  # images in the network: what lies between its layers stays in the processor's cache
 SHARPNESS = 20.0  # of the soft maximum over cells
 
 
@@ -133,6 +134,23 @@ def _shipped_adapter() -> LiteAdapter:
         return load_adapter(path)
 
 
+def _folded(model: Any) -> Any:
+    """The model in evaluation mode, each batch norm folded into the convolution before it; its activation stays."""
+    from torch import nn
+    from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+    convolution = None
+    for name, module in list(model.named_modules()):
+        if isinstance(module, nn.Conv2d):
+            convolution = module
+        elif isinstance(module, nn.BatchNorm2d) and convolution is not None:
+            fused = fuse_conv_bn_eval(convolution, module)
+            convolution.weight, convolution.bias = fused.weight, fused.bias
+            parent, _, child = name.rpartition(".")
+            setattr(model.get_submodule(parent), child, module.act)  # timm keeps the activation in the norm
+    return model
+
+
 class LiteVision(Lazy):
     """Image encoder: 65 region embeddings an image (the whole and an 8 x 8 grid), 384-d, in MiniLM's space."""
 
@@ -164,7 +182,7 @@ class LiteVision(Lazy):
 
     @cached_property
     def model(self) -> Any:
-        """The frozen EfficientNet, in channels-last layout."""
+        """The frozen EfficientNet, in channels-last layout, its batch norms folded into its convolutions."""
         import timm
         import torch
 
@@ -183,7 +201,7 @@ class LiteVision(Lazy):
             theirs = [tensor for name, tensor in stored.items() if not name.endswith("num_batches_tracked")]
             ours = [name for name in model.state_dict() if not name.endswith("num_batches_tracked")]
             model.load_state_dict(dict(zip(ours, theirs, strict=True)), strict=False)
-        return model.eval().to(memory_format=torch.channels_last)
+        return _folded(model.eval()).to(memory_format=torch.channels_last)
 
     def pixels(self, image: Image.Image) -> NDArray[np.uint8]:
         """(256, 256, 3) uint8: the whole image squeezed to a square, since a centre crop loses objects."""
@@ -195,9 +213,14 @@ class LiteVision(Lazy):
         """(B, 64, 1280) float32 grid features of (B, 256, 256, 3) uint8 pixels."""
         import torch
 
-        x = (pixels.permute(0, 3, 1, 2).float() / 127.5 - 1).contiguous(memory_format=torch.channels_last)
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
-            return self.model.forward_features(x).float().flatten(2).transpose(1, 2)
+            return torch.cat([self._features(few) for few in pixels.split(AT_ONCE)])
+
+    def _features(self, pixels: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        x = (pixels.permute(0, 3, 1, 2).float() / 127.5 - 1).contiguous(memory_format=torch.channels_last)
+        return self.model.forward_features(x).float().flatten(2).transpose(1, 2)
 
     def regions(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float16]:
         """(B, 65, 384) float16 unit embeddings of what `pixels` gave for B images, the whole image first."""
