@@ -1,4 +1,4 @@
-"""How well the second judge sees, alone and beside the lite judge, and what its scores are worth; writes that table.
+"""How well the second judge sees, alone and with the lite judge, and what its scores are worth; writes that table.
 
 Its scores are turned into log-likelihood ratios by one slope and an intercept for each class, fitted on COCO train2014
 photos (it was trained on many of them, yet sees as well on photos apart: the first table). Among names that the lite
@@ -78,6 +78,21 @@ def beside(presence: NDArray[np.floating], present: NDArray[np.bool_]) -> None:
         print(f"beside v, which makes t {low} to {high} times as likely: {told_as}")
 
 
+def together(
+    presence: NDArray[np.floating],
+    scores: NDArray[np.floating],
+    present: NDArray[np.bool_],
+    halves: list[NDArray[np.bool_]],
+) -> None:
+    """Print what both judges together see on each half of photos, by log-odds fitted on the other."""
+    known = np.stack([logit(presence), logit(scores)], -1)
+    for fitted, tested in (halves, halves[::-1]):
+        model = LogisticRegression(C=1e6).fit(known[fitted].reshape(-1, 2), present[fitted].ravel())
+        constant, (lite, nanodet) = model.intercept_[0], model.coef_[0]
+        told = quality(1 / (1 + np.exp(-known[tested] @ model.coef_[0] - constant)), present[tested])
+        print(f"both, log-odds {constant:.2f} + {lite:.2f} lite + {nanodet:.2f} nanodet-g, other half: {told}")
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -107,6 +122,7 @@ def main() -> None:
             print(f"{name}, {label}: {quality(values[rows], present[rows])}")
     apart_from_lite = np.array([name in seen_by_both for name in ids])
     beside(presence[apart_from_lite], present[apart_from_lite])
+    together(presence, scores, present, [apart & (ids % 2 == half) for half in (0, 1)])
     worth = own + slope * logit(scores)
     for half in (0, 1):
         chosen = (ratio > 0) & (apart & (ids % 2 == half))[:, None]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from symbal_hf.auditing.association import EACH_ROW, FEWEST_MENTIONS
 from symbal_hf.auditing.competence import Competence, competence
 from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
-from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment
+from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment, log_ratio_of
 from symbal_hf.auditing.judges.second import SecondJudge
 from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.core.arrays import without
@@ -72,6 +72,22 @@ class Evidence:
     def competence(self) -> Competence:
         """What the judge has shown that it can see."""
         return competence(self.concepts, self.beliefs, self.units)
+
+    @cached_property
+    def of_both(self) -> Beliefs:
+        """What images show by both judges together, where there is a second: of features, never of errors.
+
+        Whoever took part in an accusation cannot confirm it; a feature accuses nobody.
+        """
+        if self.second is None or self.beliefs.scorer != "embedding":
+            return self.beliefs
+        presence = self.second.with_first(self.concepts.names, self.beliefs.presence)
+        return replace(self.beliefs, presence=presence, log_ratio=log_ratio_of(presence))
+
+    @cached_property
+    def can_be_feature(self) -> NDArray[np.bool_]:
+        """(P,) What has been shown to be seen."""
+        return competence(self.concepts, self.of_both, self.units).can_see
 
     @cached_property
     def confirmable(self) -> NDArray[np.bool_]:

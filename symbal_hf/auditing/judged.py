@@ -1,19 +1,19 @@
-"""Pairs (t, v) by a calibrated judge: those whose t is stated more often beside v than what it sees explains.
+"""Pairs (t, v) by a calibrated judge: those whose t is stated falsely more often beside v.
 
-Where the judge is calibrated, captions that are right state t as often as its presence says, whatever else is in view.
-So images that probably lack t are compared within strata of its presence: a judge that is less sure beside v (rooms
-with a cat look a little like bedrooms) makes no pair, statements beyond that do.
+Which statements are false nobody knows; with what probability an image shows t the judge knows, where it is calibrated.
+So the share of images without t whose captions state it is estimated with v and without, beside the share of images
+with t whose captions state it, which may differ too and is no error (`symbal_hf.stats.latent`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from symbal_hf.auditing.association import (
     ALPHA,
@@ -28,124 +28,133 @@ from symbal_hf.auditing.association import (
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.judges.protocol import LIMIT
 from symbal_hf.language.naming import other_names
-from symbal_hf.stats.contingency import stratified_greater
+from symbal_hf.stats.latent import false_beside, shares_stated, surplus_beside
 
 LACKS = 0.3  # presence below which an image probably lacks a thing
-STRATA = np.array([0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25])  # of presence below that
 # Where the lite judge gives t less than that beside a feature, its odds are too low by 1.2 over all pairs of COCO's
 # classes, by 1.5 at most where v makes t likelier (scripts/measure/second_judge.py, photos apart).
 TOO_LOW = 1.5
-TESTED = 12  # features of each error that are tested exactly, those with the largest standard scores
+TESTED, ROUGH = 12, 2.0  # features of each error whose likelihood is maximised, and the rough score that it takes
 
 
 @dataclass(frozen=True)
-class Strata:
-    """Images that probably lack t, by how probably.
+class Statements:
+    """Images in which t can be judged.
 
     Attributes:
-        rows: (M,) the images among those that the evidence is about.
         stated: (M,) whether a caption states t.
-        level: (M,) presence of t, below `LACKS`.
+        presence: (M,) probability that the image shows t.
+        has: (M, P) whether it shows each feature.
     """
 
-    rows: NDArray[np.int64]
     stated: NDArray[np.bool_]
-    level: NDArray[np.float64]
+    presence: NDArray[np.float64]
+    has: NDArray[np.bool_]
 
-    @cached_property
-    def of(self) -> NDArray[np.int64]:
-        """(M,) the stratum of each."""
-        return np.digitize(self.level, STRATA)
+    @property
+    def lacking(self) -> NDArray[np.bool_]:
+        """(M,) images that probably lack t."""
+        return self.presence < LACKS
 
-    def without(self, feature: NDArray[np.bool_]) -> Strata:
-        """Those that do not show a feature, (M,)."""
-        return Strata(self.rows[~feature], self.stated[~feature], self.level[~feature])
+    def without(self, feature: int) -> Statements:
+        """Those that do not show a feature."""
+        kept = ~self.has[:, feature]
+        return Statements(self.stated[kept], self.presence[kept], self.has[kept])
 
-    def scores(self, has: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(P,) standard scores of "t is stated with the feature" within strata; -inf where nothing can be said."""
-        surplus, variance = np.zeros(has.shape[1]), np.zeros(has.shape[1])
-        for stratum in np.unique(self.of[self.stated]):
-            inside = self.of == stratum
-            part, said = has[self.rows[inside]], self.stated[inside]
-            n, m, x = len(said), int(said.sum()), part.sum(0, dtype=np.float64)
-            surplus += part[said].sum(0) - m * x / n
-            variance += m * (n - m) * x * (n - x) / (n * n * max(n - 1, 1))
-        shown = has[self.rows].sum(0)
-        return np.where((variance > 0) & (shown >= FEWEST_ROWS), surplus / np.sqrt(np.maximum(variance, 1e-9)), -np.inf)
+    def scores(self, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(P,) standard scores of the features; -inf where one is not usable or too few images show it.
 
-    def p_value(self, feature: NDArray[np.bool_]) -> float:
-        """Exact one-sided p-value for a feature, (M,).
-
-        The larger of two: by the judge's presence as it is, and as if it were too low beside the feature.
+        The smaller of two: by the judge's presence as it is, and as if it were too low beside the feature. Only what a
+        rough test finds is tested so; the rest keeps the rough score.
         """
-        odds = self.level / (1 - self.level) * np.where(feature, TOO_LOW, 1)
-        raised = odds / (1 + odds)
-        within = raised < LACKS
-        return max(
-            _p_value(self.of, self.stated, feature),
-            _p_value(np.digitize(raised[within], STRATA), self.stated[within], feature[within]),
-        )
+        z = np.full(len(usable), -np.inf)
+        able = np.flatnonzero(usable & (self.has[self.lacking].sum(0) >= FEWEST_ROWS))
+        if len(able) and self.stated.any():
+            rough = surplus_beside(self.presence, self.stated, self.has[:, able])
+            z[able] = np.minimum(rough, ROUGH)
+            best = able[[i for i in np.argsort(-rough, kind="stable")[:TESTED] if rough[i] > ROUGH]]
+            z[best] = false_beside(self.presence, self.stated, self.has[:, best], odds=(1.0, TOO_LOW))
+        return z
 
-
-def _p_value(stratum: NDArray[np.int64], stated: NDArray[np.bool_], feature: NDArray[np.bool_]) -> float:
-    size = int(stratum.max(initial=0)) + 1
-    n, m, n1 = (np.bincount(stratum[rows], minlength=size) for rows in (slice(None), stated, feature))
-    some = (n1 > 0) & (m > 0)
-    return stratified_greater(int((stated & feature).sum()), n1[some], m[some], n[some])
+    def table(self, feature: int) -> tuple[int, int, int, int]:
+        """As in `Pair`, of the images that probably lack t."""
+        stated, inside = self.stated[self.lacking], self.has[self.lacking, feature]
+        a, n1 = int((stated & inside).sum()), int(inside.sum())
+        return a, n1, int(stated.sum()) - a, len(inside) - n1
 
 
 def judged_pairs(evidence: Evidence) -> list[Pair]:
     """Every pair that might be one, what can be confirmed first; p-values are corrected for all that were looked at."""
-    # A caption that names a feature is a witness of it.
-    stated, beliefs = evidence.concepts.mentions(), evidence.beliefs
-    shows = np.where(stated, beliefs.if_stated, beliefs.known) > 0.5
-    has, can_see, pairs = evidence.units.any(shows), evidence.competence.can_see, list[Pair]()
-    for t in np.flatnonzero(evidence.competence.stated >= FEWEST_MENTIONS):
-        usable = can_see & ~other_names(evidence.concepts, int(t), similar=evidence.similar)
-        pairs += _pairs_of(evidence, int(t), shows, has, usable)
+    shows, pairs = _shows(evidence, evidence.concepts.mentions()), list[Pair]()
+    for t, tried in _tried(evidence).items():
+        pairs += _pairs_of(evidence, t, _in_sentences_of(evidence, t, shows), tried)
     return sorted(pairs, key=lambda pair: (not evidence.can_be_found[pair.error], -strength(pair)))
 
 
-def _strata(evidence: Evidence, t: int) -> Strata:
-    """The images that probably lack t, and show nothing that t may be part of."""
-    presence, units = evidence.beliefs.presence[:, t], evidence.units
-    lacks = presence < LACKS  # what cannot be judged, NaN, is not lacking
-    for whole in evidence.wholes_of(t):
-        lacks &= evidence.beliefs.known[:, whole] <= 0.5
-    rows = np.flatnonzero(units.any(lacks))
-    level = units.largest(evidence.beliefs.known[:, t])[rows].astype(np.float64)
-    return Strata(rows, units.any(evidence.concepts.stated(t))[rows], level)
+def _tried(evidence: Evidence) -> dict[int, float]:
+    """Of each concept that may be an error, as how many its p-values are corrected: the less, the more it is misstated.
 
-
-def _pairs_of(
-    evidence: Evidence, t: int, shows: NDArray[np.bool_], has: NDArray[np.bool_], usable: NDArray[np.bool_]
-) -> Iterator[Pair]:
-    """The error with its feature, and with further ones that matter where those before are not in view.
-
-    Args:
-        t: the error.
-        shows: (N, P) the row's image shows the concept; `has` the same of images.
-        usable: (P,) what can be a feature of it.
+    What can be found and what can only be suspected are two families of tests. Each shares the level out among its
+    concepts by the square root of how many statements are false; where those stand is another question, and what is
+    estimated of it independent of that (weighted Bonferroni: Genovese, Roeder and Wasserman 2006).
     """
-    everything = strata = _strata(evidence, t)
-    tried = max(int(usable.sum()), 1) * int(evidence.tried_errors[t])
+    weight = {}
+    for t in np.flatnonzero(evidence.competence.stated >= FEWEST_MENTIONS):
+        _, stated, presence = _judgeable(evidence, int(t))
+        false = shares_stated(presence, stated)[1] * (1 - presence).sum() if len(presence) else 0.0
+        weight[int(t)] = max(1.0, float(false)) ** 0.5
+    families = evidence.can_be_found
+    total = [sum(w for t, w in weight.items() if families[t] == family) for family in (False, True)]
+    return {t: total[int(families[t])] / w for t, w in weight.items()}
+
+
+def _shows(evidence: Evidence, named: NDArray[np.bool_], rows: Any = slice(None)) -> NDArray[np.bool_]:
+    """(n, P) the image shows the feature; a caption that names it (n, P) is a witness."""
+    beliefs = evidence.of_both
+    return np.where(named, beliefs.if_stated[rows], beliefs.known[rows]) > 0.5
+
+
+def _in_sentences_of(evidence: Evidence, t: int, shows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(N, P) `shows`, where sentences that name t, which may be as false of what else they name, count half.
+
+    What only they name is shown where the judges hold it for likelier than usual.
+    """
+    rows = np.flatnonzero(evidence.concepts.stated(t))
+    named, beliefs = evidence.concepts.mentions(without_facts_naming=t)[rows], evidence.of_both
+    shows = shows.copy()
+    likelier = evidence.concepts.mentions()[rows] & (beliefs.log_ratio[rows] < 0)
+    shows[rows] = _shows(evidence, named, rows) | (likelier & ~named)
+    return shows
+
+
+def _judgeable(evidence: Evidence, t: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
+    """Which images can be judged and show nothing that t is a part of; and of these `Statements.stated`, `presence`."""
+    usable, units = ~np.isnan(evidence.beliefs.presence[:, t]), evidence.units
+    for whole in evidence.wholes_of(t):
+        usable &= evidence.beliefs.known[:, whole] <= 0.5
+    images = units.any(usable)
+    presence = units.largest(evidence.beliefs.known[:, t])[images].astype(np.float64)
+    return images, units.any(evidence.concepts.stated(t))[images], presence
+
+
+def _pairs_of(evidence: Evidence, t: int, shows: NDArray[np.bool_], tried: float) -> Iterator[Pair]:
+    """The error with its feature, and with further ones that matter where those before are not in view."""
+    images, stated, presence = _judgeable(evidence, t)
+    everything = rest = Statements(stated, presence, evidence.units.any(shows)[images])
+    usable = evidence.can_be_feature & ~other_names(evidence.concepts, t, similar=evidence.similar)
+    tried *= max(int(usable.sum()), 1)
     for turn in range(1 + FURTHER):
-        z = np.where(usable, strata.scores(has), -np.inf)
-        order = np.argsort(-z, kind="stable")[: int(np.isfinite(z).sum())]
-        if not len(order) or z[order[0]] <= 0:
+        z = rest.scores(usable)
+        order = np.argsort(-z, kind="stable")[: int((z > 0).sum())]
+        if not len(order):
             return
-        p = {int(v): strata.p_value(has[strata.rows, v]) for v in order[:TESTED]}
-        best = sorted(p, key=lambda v: (p[v], -z[v]))
-        first = best[0]
-        if turn and p[first] * tried >= ALPHA:
+        first, p = int(order[0]), float(norm.sf(z[order[0]]))
+        if turn and p * tried >= ALPHA:
             return
-        order = np.array([*best, *order[TESTED:]])
-        inside = has[everything.rows, first]
-        a, n1, m = int((everything.stated & inside).sum()), int(inside.sum()), int(everything.stated.sum())
-        table = (a, n1, m - a, len(inside) - n1)
-        yield _pair(evidence, t, shows[:, first], order, z[order], table=table, p=p[first], tried=tried)
-        usable = usable & ~other_names(evidence.concepts, first)
-        strata = strata.without(has[strata.rows, first])
+        table = everything.table(first)
+        yield _pair(evidence, t, shows[:, first], order, z[order], table=table, p=p, tried=tried)
+        usable &= ~other_names(evidence.concepts, first)
+        rest = rest.without(first)
 
 
 def _pair(

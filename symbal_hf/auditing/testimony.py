@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from symbal_hf.auditing.association import Pair, error_share
 from symbal_hf.auditing.competence import is_proven
 from symbal_hf.auditing.evidence import Evidence
-from symbal_hf.auditing.judges.second import SecondJudge
+from symbal_hf.auditing.judges.second import FEWEST_AGREED, LEAST_AUC, SEES, SEES_NONE, SecondJudge, chance_of_more
 
-LEAST_FALSE = 0.25  # of the rejected rows, at the lower end, that a witness must hold to be false
-FEWEST_AGREED, MOST_AGREED, LEAST_AUC = 5, 100, 0.75  # rows by which a witness shows that it sees t, and how well
-SEES_NONE = 0.1  # presence below which an image surely lacks t
+LEAST_FALSE = 0.15  # of the rejected rows, at the lower end, that a witness must hold to be false
 MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
+MOST_AGREED = 100  # rows by which a witness shows that it sees t
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     if (second := evidence.second) is not None and second.knows(name):
         presence, stated = beliefs.known[:, pair.error], evidence.concepts.stated(pair.error)
         neither = _some(evidence, ~stated & (presence < SEES_NONE), MOST_AGREED)
-        agreed = _some(evidence, stated & (presence > 0.5), MOST_AGREED)
+        agreed = _some(evidence, stated & (presence > SEES), MOST_AGREED)
         if _sees(second, name, agreed, neither):
             return _by_second_judge(evidence, second, pair, name, neither)
     return _by_competence(evidence, pair, name)
@@ -62,8 +61,7 @@ def _sees(second: SecondJudge, name: str, agreed: NDArray[np.int64], neither: ND
     """
     if len(agreed) < FEWEST_AGREED or not len(neither):
         return True  # by its card
-    shows, lacks = second.worth(name, agreed), second.worth(name, neither)
-    return bool((shows[:, None] > lacks[None, :]).mean() >= LEAST_AUC)
+    return chance_of_more(second.worth(name, agreed), second.worth(name, neither)) >= LEAST_AUC
 
 
 def _by_second_judge(

@@ -97,8 +97,8 @@ class Finding(Rates):
         visual_feature_candidates: up to five candidates for v, best first.
         cramers_v: signed phi of (error, feature), in [-1, 1].
         risk_ratio: error rate with v over error rate without, with its 95 % interval.
-        p_value: one-sided exact p, of the 2x2 table, or where a calibrated judge looked at pixels, within strata of its
-            presence of t; `p_value_corrected` counts every pair that was looked at.
+        p_value: one-sided p, exact of the 2x2 table, or where a calibrated judge looked at pixels, by likelihood over
+            its presence of t; `p_value_corrected` counts every pair that was looked at.
         error_rate_with: share of the rows with v, t absent, whose caption states t; `error_rate_without` likewise.
         confirmed_share: estimated share of the rejected statements that are really false, in [0, 1], with the lower
             end of its 95 % interval; None where truth is given or nothing is rejected, so that nothing is estimated.

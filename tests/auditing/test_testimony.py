@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,6 +34,9 @@ class Witness:
 
     def knows(self, name: str) -> bool:
         return True
+
+    def with_first(self, names: Sequence[str], presence: np.ndarray) -> np.ndarray:
+        return presence
 
     def worth(self, name: str, rows: np.ndarray) -> np.ndarray:
         return np.where(self.there[rows, NAMES.index(name)], 3.0, -3.0)
