@@ -293,7 +293,7 @@ def make_pair(
     said, lacking, shown = units.any(wrong), units.any(rows.lacking), units.any(has)
     a, n1 = int((said & shown).sum()), int((lacking & shown).sum())
     b, n0 = int(said.sum()) - a, int(lacking.sum()) - n1
-    p, stated = float(fisher_greater(a, n1, a + b, n1 + n0)), concepts.stated(t)
+    p, stated = float(fisher_greater(a, n1, a + b, n1 + n0)), concepts.stated(t) & ~np.isnan(beliefs.presence[:, t])
     return pair_of(
         order,
         scores,

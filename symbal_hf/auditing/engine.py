@@ -5,12 +5,14 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.auditing.asked import asked_findings, check_pairs
 from symbal_hf.auditing.association import Pair, associate, rank_errors, strength
+from symbal_hf.auditing.budget.spend import within_budget
 from symbal_hf.auditing.effect import check_effect
 from symbal_hf.auditing.evidence import Evidence, gather
 from symbal_hf.auditing.given_truth import counted_pairs
@@ -59,7 +61,7 @@ def audit(
         options: flat keywords of the groups `symbal_hf.core.options.AUDIT`, each with its default and range there:
             `Reading` (columns, image_root, join, limit, sample, on_bad_row ...), `Parts` (scorer, chat, text_encoder
             ..., by name or as objects, see `symbal_hf.models.parts.named`), `Gates` (top_k, tau, alpha, min_rate),
-            and members, prompts, concurrency, device, dtype, device_map, devices, num_nodes, seed.
+            and members, prompts, concurrency, budget, device, dtype, device_map, devices, num_nodes, seed.
 
     Returns:
         The verdict with its findings; `AuditResult.write` puts them on disk.
@@ -75,7 +77,7 @@ def audit(
     'none'
     """
     groups = take(options, *AUDIT)
-    reading, part_options, gates, summing, asking, placing, processes, chance = groups
+    reading, part_options, gates, summing, asking, spending, placing, processes, chance = groups
     if method not in ("association", "paper"):
         raise ValueError(f"no method {method!r}; available: 'association', 'paper'.")
     specs, objects = named(both_stages(part_options.scorer, part_options.summarizer, values_of(part_options)))
@@ -85,24 +87,30 @@ def audit(
     data = source if isinstance(source, AuditData) else load_data(source, seed=chance.seed, **values_of(reading))
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     fields = {"store": store or Store(), "objects": objects, "strategy": "auto", "progress": progress}
-    parts = parts_with(composition, summing, asking, placing, processes, **fields)
+    parts = parts_with(composition, summing, asking, spending, placing, processes, **fields)
     parts.settle(data)
     check_effect(parts.composition, data, method, groups)
     evidence = gather(data, parts, vocabulary=words, always=always, on_bad_row=reading.on_bad_row)
-    measured, evidence = asked_findings(evidence), evidence.usual()
-    if method == "association":
-        ranked = association_pairs(evidence)
+    verdict = partial(conclude, **values_of(gates))
+    if parts.budget is not None:
+        pairs_of = partial(association_pairs, most_errors=len(evidence.concepts.names))
+        told: dict[str, Any] = {"alpha": gates.alpha, "seed": chance.seed}
+        evidence, result = within_budget(evidence, parts, method, pairs_of=pairs_of, conclude=verdict, **told)
     else:
-        evidence, ranked = two_stages(evidence, parts, seed=chance.seed)
-    result = conclude(evidence, ranked, **values_of(gates))
+        measured, evidence = asked_findings(evidence), evidence.usual()
+        if method == "association":
+            ranked = association_pairs(evidence)
+        else:
+            evidence, ranked = two_stages(evidence, parts, seed=chance.seed)
+        result = replace(verdict(evidence, ranked), asked=measured)
     settings = {
         "preset": preset,
         "method": method,
         "vocabulary": vocabulary,
         "classes": None if words is None else len(words),
     }
-    provenance = _provenance(data, parts, evidence, {**settings, "pairs": asked}, reading, gates, chance)
-    return replace(result, asked=measured, provenance=provenance)
+    provenance = _provenance(data, parts, evidence, {**settings, "pairs": asked}, reading, gates, spending, chance)
+    return replace(result, provenance=provenance)
 
 
 def _provenance(
@@ -110,7 +118,7 @@ def _provenance(
 ) -> dict[str, Any]:
     """What an audit was made with, so that it can be made again."""
     preset, vocabulary, options = settings["preset"], settings["vocabulary"], values_of(*groups)
-    named = ("seed", *names_of(Gates), "limit", "sample", "on_bad_row")
+    named = ("seed", *names_of(Gates), "budget", "limit", "sample", "on_bad_row")
     return {
         "symbal_hf": version("symbal-hf"),
         "python": platform.python_version(),

@@ -174,6 +174,7 @@ class AuditResult(Told):
         provenance: versions, preset, models, options, seed.
         why_none: what the strongest suspect failed on, when the verdict is "none".
         asked: the pairs that were asked for (`audit(pairs=...)`), in their order, whether or not they were found.
+        budget: where it was limited, about how many statements a chat model was asked, and how sure the first place is.
         fact_map: a sample of the facts on a plane, where one was drawn (`symbal_hf.draw_fact_map`).
 
     >>> result = AuditResult("none", (), (), {"rows": 40}, why_none="no pair is frequent enough")
@@ -190,6 +191,7 @@ class AuditResult(Told):
     why_none: str | None = None
     asked: tuple[Finding, ...] = ()
     fact_map: FactMap | None = None
+    budget: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The content of findings.json, what one looks for first at its top."""
