@@ -5,13 +5,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.auditing.asked import asked_findings, check_pairs
-from symbal_hf.auditing.association import Pair, associate, rank_errors, strength
+from symbal_hf.auditing.association import HALF_CHI2, Pair, associate, rank_errors, strength
 from symbal_hf.auditing.budget.spend import within_budget
 from symbal_hf.auditing.effect import check_effect
 from symbal_hf.auditing.evidence import Evidence, gather
@@ -91,11 +90,13 @@ def audit(
     parts.settle(data)
     check_effect(parts.composition, data, method, groups)
     evidence = gather(data, parts, vocabulary=words, always=always, on_bad_row=reading.on_bad_row)
-    verdict = partial(conclude, **values_of(gates))
+
+    def verdict(evidence: Evidence, pairs: Sequence[Pair]) -> AuditResult:
+        return conclude(evidence, pairs, **values_of(gates))
+
     if parts.budget is not None:
-        pairs_of = partial(association_pairs, most_errors=len(evidence.concepts.names))
         told: dict[str, Any] = {"alpha": gates.alpha, "seed": chance.seed}
-        evidence, result = within_budget(evidence, parts, method, pairs_of=pairs_of, conclude=verdict, **told)
+        evidence, result = within_budget(evidence, parts, method, pairs_of=association_pairs, conclude=verdict, **told)
     else:
         measured, evidence = asked_findings(evidence), evidence.usual()
         if method == "association":
@@ -136,8 +137,16 @@ def _provenance(
     }
 
 
-def association_pairs(evidence: Evidence, *, most_errors: int = MOST_ERRORS) -> list[Pair]:
-    """Candidate pairs by association over all images, best first."""
+def association_pairs(
+    evidence: Evidence, *, most_errors: int = MOST_ERRORS, least_evidence: float = HALF_CHI2
+) -> list[Pair]:
+    """Candidate pairs by association over all images, best first.
+
+    Args:
+        evidence: what is known.
+        most_errors: candidates for t that a judge's opinion is followed up for.
+        least_evidence: that such a candidate is stated falsely at all, in nats.
+    """
     concepts = evidence.concepts
     if not concepts.names:
         return []
@@ -145,12 +154,14 @@ def association_pairs(evidence: Evidence, *, most_errors: int = MOST_ERRORS) -> 
         return counted_pairs(evidence)
     if evidence.beliefs.scorer == "embedding":
         return judged_pairs(evidence)
-    errors = rank_errors(concepts, evidence.beliefs.log_ratio, has=evidence.beliefs.known > 0.5, units=evidence.units)
+    errors = rank_errors(
+        concepts, evidence.beliefs.log_ratio, has=evidence.shows, units=evidence.units, least=least_evidence
+    )
     pairs = associate(
         concepts,
         evidence.beliefs,
         errors=errors[:most_errors],
-        visible=evidence.competence.can_see,
+        visible=evidence.may_see,
         tried_errors=evidence.tried_errors,
         similar=evidence.similar,
         wholes=evidence.wholes,

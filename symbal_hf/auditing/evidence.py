@@ -45,6 +45,7 @@ class Evidence:
         images: gives (N, D) vectors of the images, or of what is told of them.
         judged: the same evidence over other concepts of the same facts.
         score: (F,) alignment of each fact in [0, 1] where the scorer looks at facts, NaN where it failed.
+        asked: (F,) the scorer was asked about the fact; None where it was about all of them.
         rescored: the same evidence by other scores, of the facts that the scorer was asked about.
         wholes: concepts by a concept that may be part of them, as a bowl of a toilet.
         vocabulary: what concepts are limited to.
@@ -64,6 +65,7 @@ class Evidence:
     vocabulary: Vocabulary | None = None
     units: Units = EACH_ROW
     second: SecondJudge | None = None
+    asked: NDArray[np.bool_] | None = None
     rescored: Callable[[NDArray[np.float32], NDArray[np.bool_]], Evidence] | None = None
 
     def wholes_of(self, concept: int) -> Set[int]:
@@ -81,9 +83,24 @@ class Evidence:
         return np.array([self.second is not None and self.second.knows(name) for name in self.concepts.names], bool)
 
     @cached_property
+    def may_see(self) -> NDArray[np.bool_]:
+        """(P,) The judge can see the concept, or was not asked about all that captions say of it."""
+        if self.asked is None:
+            return self.competence.can_see
+        return self.competence.can_see | (np.asarray(self.concepts.by_fact[~self.asked].sum(0)).ravel() > 0)
+
+    @cached_property
+    def shows(self) -> NDArray[np.bool_]:
+        """(N, P) The image shows the concept; where nobody was asked, as far as its caption says so."""
+        if self.asked is None:
+            return self.beliefs.known > 0.5
+        unknown = self.concepts.mentions() & np.isnan(self.beliefs.presence)
+        return np.where(unknown, self.beliefs.if_stated, self.beliefs.known) > 0.5
+
+    @cached_property
     def can_be_found(self) -> NDArray[np.bool_]:
         """(P,) As an error the concept may be found, by the second judge or by competence, and not suspected alone."""
-        return self.confirmable | self.competence.can_see
+        return self.confirmable | self.may_see
 
     @cached_property
     def tried_errors(self) -> NDArray[np.int64]:
@@ -222,6 +239,7 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
         case.vocabulary if objects else None,
         units=case.units,
         second=None if objects or case.data.images is None else SecondJudge(case.data.images, parts.shared),
+        asked=case.asked,
         rescored=lambda score, asked: _judged(replace(case, score=score, asked=asked), wholes),
     )
 

@@ -235,17 +235,8 @@ class Scoring(Group):
             refuse_idle("without resamples nothing is drawn", seed=self.seed)
 
 
-AUDIT = (
-    Reading,
-    Parts,
-    Gates,
-    Summing,
-    Asking,
-    Spending,
-    Placing,
-    Processes,
-    Chance,
-)  # what `symbal_hf.audit` takes, flat
+# What `symbal_hf.audit` takes, flat.
+AUDIT = (Reading, Parts, Gates, Summing, Asking, Spending, Placing, Processes, Chance)
 
 
 def names_of(*groups: type[Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ only if its own bound fails, at one of the few sizes of its sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ EACH = ERROR / (len(SHARES) - 1)  # at one size of its sample; the last is no sa
 
 Z = float(stats.norm.isf(EACH))
 
-Values = tuple[NDArray[np.float64], NDArray[np.float64]]
+Values = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -37,30 +37,27 @@ class Outcome:
 
 
 def eliminate(
-    sizes: Sequence[int],
+    size: NDArray[np.int64],
     ask: Callable[[NDArray[np.int64]], bool],
     values: Callable[[], Values],
     *,
     settles: Callable[[int], bool] = lambda group: True,
     floor: float = -np.inf,
     least: int = 1,
-    most: int = 5,
 ) -> Outcome:
     """Find the group of the largest value, and the next where that does not settle the matter.
 
     Args:
-        sizes: of the groups.
+        size: (G,) members of each group.
         ask: gets how many members of each group to have asked about, the first in a random order that it keeps; returns
             whether all of them were.
-        values: of each group its value by what was asked, and a bound that its true value exceeds with probability
-            `EACH` at most; they are equal where all members were asked about.
+        values: of each group its value by what was asked, and bounds that its true value falls below, or exceeds, with
+            probability `EACH` at most each; all three are equal where all members were asked about.
         settles: whether there is no need to look on.
         floor: groups whose value is less than that are of no interest.
         least: members of each group that are asked about at first, where it has so many.
-        most: groups that are looked at.
     """
-    size, level = np.asarray(sizes, np.int64), np.zeros(len(sizes), np.int64)
-    share, worst, wanted = np.array(SHARES), list[int](), np.zeros(len(sizes), np.int64)
+    share, level, worst = np.array(SHARES), np.zeros(len(size), np.int64), list[int]()
 
     def grown() -> NDArray[np.int64]:
         count = np.ceil(share[level] * size - 1e-9).astype(np.int64)
@@ -68,15 +65,16 @@ def eliminate(
 
     wanted = grown()
     whole = ask(wanted)
-    while len(worst) < min(most, len(size)):
-        value, upper = values()
+    while len(worst) < len(size):
+        value, lower, upper = values()
         free = np.ones(len(size), bool)
         free[worst] = False
         leader = int(np.where(free, value, -np.inf).argmax())
-        rivals = free & (wanted < size) & (upper > max(value[leader], floor))
-        if whole and wanted[leader] < size[leader] and upper[leader] > floor:
+        exact = wanted[leader] >= size[leader]
+        rivals = free & (wanted < size) & (upper > max(value[leader] if exact else -np.inf, floor))
+        if whole and not exact and lower[leader] > floor:
             level[leader] = len(SHARES) - 1
-        elif whole and (rivals := rivals & (np.arange(len(size)) != leader)).any():
+        elif whole and rivals.any():
             level[rivals] += 1
         else:
             if not whole or value[leader] >= floor:
@@ -90,18 +88,18 @@ def eliminate(
     return Outcome(tuple(worst))
 
 
-def upper_mean(mean: NDArray[np.float64], n: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Bounds that the means of groups exceed with probability `EACH` at most, by means of samples, values in [0, 1].
+def bounds(mean: NDArray[np.float64], n: NDArray[np.int64], size: NDArray[np.int64]) -> Values:
+    """The means of samples, and bounds of the means of their groups as `eliminate` takes them; values are in [0, 1].
 
-    The upper end of Wilson's score interval (1927), with the correction for samples that are a part of their group.
+    The ends of Wilson's score interval (1927), with the correction for samples that are a part of their group.
 
     Args:
         mean: (G,) of the samples.
-        n: (G,) sizes of the samples; where one is 0 the bound is 1.
+        n: (G,) sizes of the samples; where one is 0 nothing is known.
         size: (G,) of the groups.
     """
     known = np.maximum(n, 1) * np.maximum(size - 1, 1) / np.maximum(size - n, 1)
     ratio = Z**2 / known
     spread = np.sqrt(mean * (1 - mean) / known + ratio / known / 4)
-    upper = (mean + ratio / 2 + Z * spread) / (1 + ratio)
-    return np.where(n >= size, mean, np.where(n > 0, upper, 1.0))
+    lower, upper = ((mean + ratio / 2 + sign * Z * spread) / (1 + ratio) for sign in (-1, 1))
+    return mean, np.where(n >= size, mean, lower * (n > 0)), np.where(n >= size, mean, np.where(n > 0, upper, 1.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,14 @@ from symbal_hf.auditing.association import FEWEST_MENTIONS, Pair
 from symbal_hf.auditing.budget.purse import Purse
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.two_stages import MIN_FACTS, cluster_facts, two_stages
-from symbal_hf.stats.elimination import Values, Z, upper_mean
+from symbal_hf.stats.elimination import Values, Z, bounds
 
 if TYPE_CHECKING:
     from symbal_hf.models.parts import Parts
 
 FEATURES = 3  # candidates for v whose mentions are asked about too: which is the first depends on who shows them
 
+PairsOf = Callable[..., list[Pair]]  # `symbal_hf.auditing.engine.association_pairs`
 Ranked = tuple[Evidence, list[Pair]]
 
 
@@ -29,11 +30,10 @@ class Race:
     Attributes:
         size: (G,) facts of each.
         least: facts of each that are asked about before anything is said of it.
-        most: groups that are looked at until one makes a finding.
         floor: the least value of a group that could make one.
     """
 
-    least, most, floor = 1, 1, -np.inf
+    least, floor = 1, -np.inf
 
     def __init__(self, purse: Purse, groups: Sequence[NDArray[np.int64]]) -> None:
         self.purse, self.groups = purse, purse.in_order(groups)
@@ -53,6 +53,10 @@ class Race:
 
     def ranked(self, worst: Sequence[int]) -> Ranked:
         """Pairs by what is known, of the t that these groups stand for and of others that were asked about in full."""
+        raise NotImplementedError
+
+    def told(self, groups: Sequence[int]) -> str:
+        """What may still be said of these groups."""
         raise NotImplementedError
 
     def completed(self, worst: Sequence[int]) -> Ranked:
@@ -85,7 +89,7 @@ class Clusters(Race):
         said = [1 - score[group][~np.isnan(score[group])].astype(np.float64) for group in samples]
         mean = np.array([values.mean() if len(values) else 0.0 for values in said])
         whole = np.array([len(sample) for sample in samples]) == self.size
-        return mean, upper_mean(mean, np.where(whole, self.size, [len(values) for values in said]), self.size)
+        return bounds(mean, np.where(whole, self.size, [len(values) for values in said]), self.size)
 
     def ranked(self, worst: Sequence[int]) -> Ranked:
         """The pairs of the second stage."""
@@ -94,16 +98,14 @@ class Clusters(Race):
         return two_stages(evidence, self.parts, seed=self.seed, worst=groups, scores=self.purse.scores)
 
     def told(self, groups: Sequence[int]) -> str:
-        """What these groups are."""
+        """What may still be said of these groups."""
         return f"{len(groups):,} other clusters of statements may be worse aligned"
 
 
 class Concepts(Race):
     """Concepts by how surely their false statements go with a feature, as audits by association rank them."""
 
-    most = 20
-
-    def __init__(self, purse: Purse, pairs_of: Callable[[Evidence], list[Pair]], *, alpha: float) -> None:
+    def __init__(self, purse: Purse, pairs_of: PairsOf, *, alpha: float) -> None:
         self.pairs_of, concepts = pairs_of, purse.evidence().usual().concepts
         self.names, self.t = concepts.names, np.flatnonzero(concepts.mentions().sum(0) >= FEWEST_MENTIONS)
         super().__init__(purse, [concepts.facts_naming(int(c)) for c in self.t])
@@ -116,9 +118,11 @@ class Concepts(Race):
         """
         share = np.maximum([len(sample) / n for sample, n in zip(self.samples(), self.size, strict=True)], 1e-3)
         z, place = np.zeros(len(share)), {int(c): i for i, c in enumerate(self.t)}
-        for pair in self.pairs_of(self.purse.evidence().usual()):
+        everything: dict[str, Any] = {"most_errors": len(self.names), "least_evidence": -np.inf}
+        for pair in self.pairs_of(self.purse.evidence().usual(), **everything):
             z[place[pair.error]] = max(z[place[pair.error]], float(norm.isf(max(pair.p, 1e-300))))
-        return z / np.sqrt(share), z / np.sqrt(share) + Z * np.sqrt((1 - share) / share)
+        value, spread = z / np.sqrt(share), Z * np.sqrt((1 - share) / share)
+        return value, value - spread, value + spread
 
     def ranked(self, worst: Sequence[int]) -> Ranked:
         """Pairs by association; a t that was not asked about in full is not known well enough to be one."""
@@ -127,6 +131,6 @@ class Concepts(Race):
         return evidence, [pair for pair in self.pairs_of(evidence) if pair.error in whole]
 
     def told(self, groups: Sequence[int]) -> str:
-        """What these groups are."""
+        """What may still be said of these groups."""
         names = ", ".join(repr(self.names[self.t[group]]) for group in groups[:5])
         return f"{len(groups):,} other names may be stated wrongly more surely ({names}{', ...' * (len(groups) > 5)})"

@@ -11,7 +11,7 @@ import numpy as np
 from symbal_hf.auditing.asked import asked_findings
 from symbal_hf.auditing.association import Pair
 from symbal_hf.auditing.budget.purse import Purse
-from symbal_hf.auditing.budget.races import Clusters, Concepts, Race
+from symbal_hf.auditing.budget.races import Clusters, Concepts, PairsOf, Race
 from symbal_hf.auditing.evidence import Evidence, usable_scores
 from symbal_hf.results.findings import AuditResult
 from symbal_hf.stats.elimination import ERROR, Outcome, eliminate
@@ -25,7 +25,7 @@ def within_budget(
     parts: Parts,
     method: str,
     *,
-    pairs_of: Callable[[Evidence], list[Pair]],
+    pairs_of: PairsOf,
     conclude: Callable[[Evidence, list[Pair]], AuditResult],
     alpha: float,
     seed: int,
@@ -53,23 +53,21 @@ def within_budget(
         worst.append(group)
         return method == "paper" or bool(conclude(*race.completed(worst)).findings)
 
-    outcome = eliminate(
-        race.size, race.ask, race.values, settles=settles, floor=race.floor, least=race.least, most=race.most
-    )
+    outcome = eliminate(race.size, race.ask, race.values, settles=settles, floor=race.floor, least=race.least)
     usable_scores(parts, purse.score)
     found, pairs = race.completed(outcome.worst)
     result = conclude(found, pairs)
     counts = {**result.counts, "facts_asked": int(purse.asked.sum())}
     return found, replace(
-        result, counts=counts, asked=asked_findings(purse.evidence()), budget=_told(purse, race, outcome)
+        result, counts=counts, asked=asked_findings(purse.evidence()), budget=_told(purse, race, outcome, result)
     )
 
 
-def _told(purse: Purse, race: Race, outcome: Outcome) -> str:
+def _told(purse: Purse, race: Race, outcome: Outcome, result: AuditResult) -> str:
     """How many statements were asked about, and how sure the first place is."""
     asked = f"asked about {int(purse.asked.sum()):,} of {len(purse.asked):,} statements, the others are unknown"
     if outcome.rivals:
         return f"{asked}; the budget was spent before the first place was sure, {race.told(outcome.rivals)}"
-    if np.isfinite(race.floor) and not outcome.worst:
-        return f"{asked}; at {1 - ERROR:.0%} none of them makes a finding"
+    if np.isfinite(race.floor) and not result.findings:
+        return f"{asked}; at {1 - ERROR:.0%} they make no finding"
     return f"{asked}; the first place is sure at {1 - ERROR:.0%}"
