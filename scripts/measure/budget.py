@@ -100,7 +100,9 @@ class Bench:
                 return [row._replace(caption=caption) for row, caption in zip(rows, found.captions, strict=True)]
         return rows
 
-    def first(self, rows: Sequence[Row], seed: int, method: str, budget: str | None) -> tuple[tuple[str, str], int]:
+    def first(
+        self, rows: Sequence[Row], seed: int, method: str, budget: str | None, *, kind: str
+    ) -> tuple[tuple[str, str], int]:
         """The first finding, two blanks where there is none, and how many questions were asked."""
         drop = random.Random(seed)
         source = [
@@ -108,7 +110,7 @@ class Bench:
             for row in rows
             for told in [[f"a {o}" for o in sorted(row.objects) if drop.random() >= LEFT_OUT] or ["nothing"]]
         ]
-        chat = Scripted(rows, self.vocabulary, flipped=FLIPPED[seed % 2], name=f"{seed} {method} {budget} {len(rows)}")
+        chat = Scripted(rows, self.vocabulary, flipped=FLIPPED[seed % 2], name=f"{kind} {seed} {method} {budget}")
         options = {} if budget is None else {"budget": budget}
         result = symbal_hf.audit(
             source, scorer="text-only", chat=chat, method=method, store=self.store, seed=seed, **options
@@ -134,8 +136,8 @@ def main() -> None:
         for kind in args.kinds:
             rows = bench.real(seed, 600) if kind == "real" else bench.people(seed, args.rows, planted=kind == "planted")
             for method in args.methods:
-                full, calls = bench.first(rows, seed, method, None)
-                sparing, fewer = bench.first(rows, seed, method, "auto")
+                full, calls = bench.first(rows, seed, method, None, kind=kind)
+                sparing, fewer = bench.first(rows, seed, method, "auto", kind=kind)
                 none = full == sparing == ("", "")
                 out.setdefault((kind, method), []).append((fewer / calls, sparing == full, sparing[0] == full[0], none))
                 print(kind, method, seed, f"{fewer / calls:.2f} of {calls:,}", full, sparing, flush=True)
