@@ -67,6 +67,7 @@ class Bench:
 
     def __init__(self, data: Path, store: Path) -> None:
         self.data, self.store = data, Store(store)
+        self.base = text_base(data / "coco" / "text" / "captions_val2017_all5000.jsonl", seed=0)
         self.vocabulary = Vocabulary(load_vocabulary(data / "mllm_coco" / "chair_vocab.json"))
 
     def real(self, seed: int, n: int) -> list[Row]:
@@ -81,10 +82,7 @@ class Bench:
 
     def people(self, seed: int, n: int, *, planted: bool) -> list[Row]:
         """Captions by people, into which an error is planted where asked for."""
-        base, rng = (
-            text_base(self.data / "coco" / "text" / "captions_val2017_all5000.jsonl", seed=seed),
-            random.Random(seed),
-        )
+        base, rng = self.base, random.Random(seed)
         chosen = sorted(rng.sample(range(len(base)), n))
         rows = [Row(base.ids[i], base.captions[i], base.objects[i]) for i in chosen]
         count = Counter(name for row in rows for name in row.objects)

@@ -51,8 +51,9 @@ def eliminate(
         size: (G,) members of each group.
         ask: gets how many members of each group to have asked about, the first in a random order that it keeps; returns
             whether all of them were.
-        values: of each group its value by what was asked, and bounds that its true value falls below, or exceeds, with
-            probability `EACH` at most each; all three are equal where all members were asked about.
+        values: of each group its value by what was asked, a lower bound, and an upper one that its true value exceeds
+            with probability `EACH` at most; all three are equal where all members were asked about. Nothing is lost by
+            a lower bound that fails: it says which group is worth asking about in full.
         settles: whether there is no need to look on.
         floor: groups whose value is less than that are of no interest.
         least: members of each group that are asked about at first, where it has so many.
@@ -98,8 +99,9 @@ def bounds(mean: NDArray[np.float64], n: NDArray[np.int64], size: NDArray[np.int
         n: (G,) sizes of the samples; where one is 0 nothing is known.
         size: (G,) of the groups.
     """
-    known = np.maximum(n, 1) * np.maximum(size - 1, 1) / np.maximum(size - n, 1)
+    known = np.maximum(n, 1) * np.maximum(size - 1, 1) / np.maximum(size - n, 1e-9)
     ratio = Z**2 / known
     spread = np.sqrt(mean * (1 - mean) / known + ratio / known / 4)
     lower, upper = ((mean + ratio / 2 + sign * Z * spread) / (1 + ratio) for sign in (-1, 1))
-    return mean, np.where(n >= size, mean, lower * (n > 0)), np.where(n >= size, mean, np.where(n > 0, upper, 1.0))
+    lower, upper = np.minimum(lower, mean), np.maximum(upper, mean)  # whatever rounding says
+    return mean, np.where(n > 0, lower, 0.0), np.where(n > 0, upper, 1.0)

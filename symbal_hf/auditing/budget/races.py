@@ -13,7 +13,7 @@ from symbal_hf.auditing.association import FEWEST_MENTIONS, Pair
 from symbal_hf.auditing.budget.purse import Purse
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.two_stages import MIN_FACTS, cluster_facts, two_stages
-from symbal_hf.stats.elimination import Values, Z, bounds
+from symbal_hf.stats.elimination import ERROR, Values, Z, bounds
 
 if TYPE_CHECKING:
     from symbal_hf.models.parts import Parts
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 FEATURES = 3  # candidates for v whose mentions are asked about too: which is the first depends on who shows them
 
 PairsOf = Callable[..., list[Pair]]  # `symbal_hf.auditing.engine.association_pairs`
+OPEN = "the budget was spent before the first place was sure"
+SURE = f"the first place is sure at {1 - ERROR:.0%}"
+MORE = 0.15  # misalignment of a cluster beyond that of all statements, below which it is told from no other
 Ranked = tuple[Evidence, list[Pair]]
 
 
@@ -55,8 +58,8 @@ class Race:
         """Pairs by what is known, of the t that these groups stand for and of others that were asked about in full."""
         raise NotImplementedError
 
-    def told(self, groups: Sequence[int]) -> str:
-        """What may still be said of these groups."""
+    def told(self, rivals: Sequence[int], *, found: bool) -> str:
+        """How sure the first place is, where it was `found`, in the face of the groups that may still be worse."""
         raise NotImplementedError
 
     def completed(self, worst: Sequence[int]) -> Ranked:
@@ -73,9 +76,9 @@ class Race:
 
 
 class Clusters(Race):
-    """Clusters of facts by their mean misalignment, as in the first stage of the paper."""
+    """Clusters of facts by their mean misalignment beyond that of all facts, as in the first stage of the paper."""
 
-    least = 8
+    least, floor = 8, MORE
 
     def __init__(self, purse: Purse, parts: Parts, *, seed: int) -> None:
         self.parts, self.seed = parts, seed
@@ -84,12 +87,14 @@ class Clusters(Race):
         super().__init__(purse, [group for group in groups if len(group) >= MIN_FACTS] or groups)
 
     def values(self) -> Values:
-        """Mean misalignment of the facts that were asked about; what was not answered counts nowhere."""
+        """By the facts that were asked about; what was not answered counts nowhere."""
         score, samples = self.purse.score, self.samples()
         said = [1 - score[group][~np.isnan(score[group])].astype(np.float64) for group in samples]
         mean = np.array([values.mean() if len(values) else 0.0 for values in said])
         whole = np.array([len(sample) for sample in samples]) == self.size
-        return bounds(mean, np.where(whole, self.size, [len(values) for values in said]), self.size)
+        mean, lower, upper = bounds(mean, np.where(whole, self.size, [len(values) for values in said]), self.size)
+        overall = float(mean @ self.size / self.size.sum())
+        return mean - overall, lower - overall, upper - overall
 
     def ranked(self, worst: Sequence[int]) -> Ranked:
         """The pairs of the second stage."""
@@ -97,9 +102,13 @@ class Clusters(Race):
         evidence = self.purse.evidence().usual()
         return two_stages(evidence, self.parts, seed=self.seed, worst=groups, scores=self.purse.scores)
 
-    def told(self, groups: Sequence[int]) -> str:
-        """What may still be said of these groups."""
-        return f"{len(groups):,} other clusters of statements may be worse aligned"
+    def told(self, rivals: Sequence[int], *, found: bool) -> str:
+        """See `Race`."""
+        if rivals:
+            return f"{OPEN}, {len(rivals):,} clusters of statements may be worse aligned"
+        if found:
+            return SURE
+        return f"at {1 - ERROR:.0%} none of their clusters is worse aligned than all of them by {MORE:.0%}"
 
 
 class Concepts(Race):
@@ -130,7 +139,10 @@ class Concepts(Race):
         whole = {int(self.t[group]) for group in worst}
         return evidence, [pair for pair in self.pairs_of(evidence) if pair.error in whole]
 
-    def told(self, groups: Sequence[int]) -> str:
-        """What may still be said of these groups."""
-        names = ", ".join(repr(self.names[self.t[group]]) for group in groups[:5])
-        return f"{len(groups):,} other names may be stated wrongly more surely ({names}{', ...' * (len(groups) > 5)})"
+    def told(self, rivals: Sequence[int], *, found: bool) -> str:
+        """See `Race`."""
+        if rivals:
+            names = ", ".join(repr(self.names[self.t[group]]) for group in rivals[:5])
+            more = ", ..." * (len(rivals) > 5)
+            return f"{OPEN}, {len(rivals):,} names may be stated wrongly more surely ({names}{more})"
+        return SURE if found else f"at {1 - ERROR:.0%} they make no finding"

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from symbal_hf.auditing.asked import asked_findings
 from symbal_hf.auditing.association import Pair
 from symbal_hf.auditing.budget.purse import Purse
 from symbal_hf.auditing.budget.races import Clusters, Concepts, PairsOf, Race
 from symbal_hf.auditing.evidence import Evidence, usable_scores
 from symbal_hf.results.findings import AuditResult
-from symbal_hf.stats.elimination import ERROR, Outcome, eliminate
+from symbal_hf.stats.elimination import Outcome, eliminate
 
 if TYPE_CHECKING:
     from symbal_hf.models.parts import Parts
@@ -66,8 +64,5 @@ def within_budget(
 def _told(purse: Purse, race: Race, outcome: Outcome, result: AuditResult) -> str:
     """How many statements were asked about, and how sure the first place is."""
     asked = f"asked about {int(purse.asked.sum()):,} of {len(purse.asked):,} statements, the others are unknown"
-    if outcome.rivals:
-        return f"{asked}; the budget was spent before the first place was sure, {race.told(outcome.rivals)}"
-    if np.isfinite(race.floor) and not result.findings:
-        return f"{asked}; at {1 - ERROR:.0%} they make no finding"
-    return f"{asked}; the first place is sure at {1 - ERROR:.0%}"
+    found = bool(result.findings) if method == "association" else bool(outcome.worst)
+    return f"{asked}; {race.told(outcome.rivals, found=found)}"
