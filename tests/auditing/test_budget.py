@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 from oracle import Oracle
@@ -18,15 +20,18 @@ from symbal_hf.models.composition import Composition
 from symbal_hf.models.parts import Parts
 from symbal_hf.results.findings import load_result
 
-CHAT = "hf:oracle"
+CHAT, ORACLES = "hf:oracle", count()
 
 
 class Counting(Oracle):
-    """An oracle that counts what it is asked about statements, and breaks off where it is told to."""
+    """An oracle that counts what it is asked about statements, and breaks off where it is told to.
 
-    def __init__(self, base, *, miss=0.0, breaks=None):
+    Each is a model of its own unless it is named, so that all may share a store.
+    """
+
+    def __init__(self, base, *, miss=0.0, breaks=None, name=None):
         super().__init__(base, miss=miss)
-        self.statements, self.breaks = [], breaks
+        self.name, self.statements, self.breaks = name or f"{self.name}:{next(ORACLES)}", [], breaks
 
     def probability_of_yes(self, conversations):
         for place, messages in enumerate(conversations):
@@ -38,7 +43,7 @@ class Counting(Oracle):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return scenes_base(tmp_path_factory.mktemp("drawn"), rows=500, size=64, seed=12)
+    return scenes_base(tmp_path_factory.mktemp("drawn"), rows=400, size=64, seed=12)
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +53,20 @@ def data(base):
                       for i, image, caption in zip(base.ids, base.images, captions, strict=True)])  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("store") / "store.sqlite")
+
+
 def first(result):
     return [(finding.textual_error, finding.visual_feature) for finding in result.findings[:1]]
 
 
 @pytest.mark.parametrize("method", ["association", "paper"])
-def test_the_first_finding_is_that_of_all_questions_and_costs_half_of_them(base, data, tmp_path, method):
+def test_the_first_finding_is_that_of_all_questions_and_costs_half_of_them(base, data, store, tmp_path, method):
     all_of_them, fewer = Counting(base, miss=0.05), Counting(base, miss=0.05)
-    full = symbal_hf.audit(data, chat=all_of_them, method=method, store=Store(tmp_path / "a.sqlite"))
-    result = symbal_hf.audit(data, chat=fewer, method=method, budget="auto", store=Store(tmp_path / "b.sqlite"))
+    full = symbal_hf.audit(data, chat=all_of_them, method=method, store=store)
+    result = symbal_hf.audit(data, chat=fewer, method=method, budget="auto", store=store)
     assert first(result) == first(full) == [("lamp", "car")]
     assert len(fewer.statements) < 0.5 * len(all_of_them.statements)
     counts = ("errors_with_feature", "rows_with_feature")
@@ -72,30 +82,30 @@ def test_the_first_finding_is_that_of_all_questions_and_costs_half_of_them(base,
 
 @pytest.mark.parametrize("method", ["association", "paper"])
 @pytest.mark.parametrize("budget", [1, 60, "150"])
-def test_a_number_is_never_passed_and_what_stays_open_is_told(base, data, tmp_path, method, budget):
+def test_a_number_is_never_passed_and_what_stays_open_is_told(base, data, store, method, budget):
     oracle = Counting(base)
-    result = symbal_hf.audit(data, chat=oracle, method=method, budget=budget, store=Store(tmp_path / "s.sqlite"))
+    result = symbal_hf.audit(data, chat=oracle, method=method, budget=budget, store=store)
     assert len(oracle.statements) == int(budget)
     assert "the budget was spent before the first place was sure" in result.budget
 
 
-def test_a_run_that_breaks_off_asks_on_where_it_was(base, data, tmp_path):
-    straight, broken = Counting(base, miss=0.05), Counting(base, miss=0.05, breaks=100)
-    whole = symbal_hf.audit(data, chat=straight, budget="auto", seed=3, store=Store(tmp_path / "a.sqlite"))
+def test_a_run_that_breaks_off_asks_on_where_it_was(base, data, store):
+    straight, broken = Counting(base, miss=0.05), Counting(base, miss=0.05, breaks=100, name="broken")
+    whole = symbal_hf.audit(data, chat=straight, budget="auto", seed=3, store=store)
     with pytest.raises(KeyboardInterrupt):
-        symbal_hf.audit(data, chat=broken, budget="auto", seed=3, store=Store(tmp_path / "b.sqlite"))
-    again = Counting(base, miss=0.05)
-    result = symbal_hf.audit(data, chat=again, budget="auto", seed=3, store=Store(tmp_path / "b.sqlite"))
+        symbal_hf.audit(data, chat=broken, budget="auto", seed=3, store=store)
+    again = Counting(base, miss=0.05, name="broken")
+    result = symbal_hf.audit(data, chat=again, budget="auto", seed=3, store=store)
     assert {*broken.statements, *again.statements} == {*straight.statements}
     assert len(broken.statements) + len(again.statements) == len(straight.statements)
     assert (result.findings, result.budget) == (whole.findings, whole.budget)
     other = Counting(base, miss=0.05)
-    symbal_hf.audit(data, chat=other, budget="auto", seed=4, store=Store(tmp_path / "c.sqlite"))
+    symbal_hf.audit(data, chat=other, budget="auto", seed=4, store=store)
     assert {*other.statements} != {*straight.statements}
 
 
-def test_what_is_known_from_before_costs_nothing(base, data, tmp_path):
-    store, oracle = Store(tmp_path / "s.sqlite"), Counting(base)
+def test_what_is_known_from_before_costs_nothing(base, data, store):
+    oracle = Counting(base)
     full = symbal_hf.audit(data, chat=oracle, store=store)
     asked = len(oracle.statements)
     result = symbal_hf.audit(data, chat=oracle, budget=1, store=store)
@@ -103,9 +113,9 @@ def test_what_is_known_from_before_costs_nothing(base, data, tmp_path):
     assert first(result) == first(full) and "sure" in result.budget
 
 
-def test_what_nobody_was_asked_about_is_unknown(base, data, tmp_path):
+def test_what_nobody_was_asked_about_is_unknown(base, data, store):
     """It is neither true nor false, in scores, in beliefs, and in what is counted."""
-    parts = Parts(Composition(chat=CHAT), Store(tmp_path / "s.sqlite"), objects={CHAT: Oracle(base)}, budget=80)
+    parts = Parts(Composition(chat=CHAT), store, objects={CHAT: Counting(base)}, budget=80)
     purse = Purse(gather(data, parts), parts, seed=0)
     assert not purse.ask([np.arange(len(purse.facts))])
     evidence = purse.evidence()
@@ -120,19 +130,19 @@ def test_what_nobody_was_asked_about_is_unknown(base, data, tmp_path):
     assert (evidence.competence.seen <= asked.sum(0)).all()
 
 
-def test_pairs_that_somebody_asks_for_are_known_in_full(base, data, tmp_path):
-    told = {"chat": Oracle(base), "pairs": [("dog", "table")]}
-    full = symbal_hf.audit(data, store=Store(tmp_path / "a.sqlite"), **told)
-    result = symbal_hf.audit(data, store=Store(tmp_path / "b.sqlite"), budget="auto", **told)
+def test_pairs_that_somebody_asks_for_are_known_in_full(base, data, store):
+    told = {"pairs": [("dog", "table")]}
+    full = symbal_hf.audit(data, store=store, chat=Counting(base), **told)
+    result = symbal_hf.audit(data, store=store, chat=Counting(base), budget="auto", **told)
     counts = ("errors_with_feature", "rows_with_feature", "errors_without_feature", "rows_without_feature")
     assert [getattr(result.asked[0], c) for c in counts] == [getattr(full.asked[0], c) for c in counts]
     assert first(result) == first(full)
 
 
-def test_a_model_that_never_answers_is_told(base, data, tmp_path):
-    class Mute(Oracle):
+def test_a_model_that_never_answers_is_told(base, data, store):
+    class Mute(Counting):
         def probability_of_yes(self, conversations):
             yield from ((place, answer) for place, answer in super().generate(conversations, max_new_tokens=9))
 
     with pytest.raises(BadData, match="gave no usable score"):
-        symbal_hf.audit(data, chat=Mute(base), budget="auto", store=Store(tmp_path / "s.sqlite"))
+        symbal_hf.audit(data, chat=Mute(base), budget="auto", store=store)

@@ -21,6 +21,7 @@ class Purse:
     Attributes:
         score: (F,) as in `Evidence`.
         asked: (F,) whether the first scorer was asked.
+        spent: whether something was left unasked for want of budget.
     """
 
     def __init__(self, evidence: Evidence, parts: Parts, *, seed: int) -> None:
@@ -30,7 +31,7 @@ class Purse:
         self.score, self.asked = np.full(len(self.facts), np.nan, np.float32), np.zeros(len(self.facts), bool)
         self._place = np.random.default_rng(seed).permutation(len(self.facts))
         self._limit = None if parts.budget == "auto" else int(parts.budget)
-        self._before = self._calls()
+        self._before, self.spent = self._calls(), False
 
     def _calls(self) -> int:
         return sum(count.asked for (_, kind), count in self._parts.ledger.counts.items() if kind == "yes")
@@ -44,6 +45,7 @@ class Purse:
         while start < len(which):
             room = len(which) if self._limit is None else self._limit - (self._calls() - self._before)
             if room <= 0:
+                self.spent = True
                 break
             batch = which[start : start + room]
             out[start : start + room] = score_facts(self._parts, part, self._evidence.data, self.facts, batch)

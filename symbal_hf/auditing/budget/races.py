@@ -58,8 +58,12 @@ class Race:
         """Pairs by what is known, of the t that these groups stand for and of others that were asked about in full."""
         raise NotImplementedError
 
-    def told(self, rivals: Sequence[int], *, found: bool) -> str:
-        """How sure the first place is, where it was `found`, in the face of the groups that may still be worse."""
+    def none(self) -> str:
+        """What is sure where there is no first place."""
+        raise NotImplementedError
+
+    def open(self, rivals: Sequence[int]) -> str:
+        """What is known where the budget was spent: these groups may still be worse."""
         raise NotImplementedError
 
     def completed(self, worst: Sequence[int]) -> Ranked:
@@ -102,13 +106,13 @@ class Clusters(Race):
         evidence = self.purse.evidence().usual()
         return two_stages(evidence, self.parts, seed=self.seed, worst=groups, scores=self.purse.scores)
 
-    def told(self, rivals: Sequence[int], *, found: bool) -> str:
+    def none(self) -> str:
         """See `Race`."""
-        if rivals:
-            return f"{OPEN}, {len(rivals):,} clusters of statements may be worse aligned"
-        if found:
-            return SURE
         return f"at {1 - ERROR:.0%} none of their clusters is worse aligned than all of them by {MORE:.0%}"
+
+    def open(self, rivals: Sequence[int]) -> str:
+        """See `Race`."""
+        return OPEN + (f", {len(rivals):,} clusters of statements may be worse aligned" if rivals else "")
 
 
 class Concepts(Race):
@@ -139,10 +143,11 @@ class Concepts(Race):
         whole = {int(self.t[group]) for group in worst}
         return evidence, [pair for pair in self.pairs_of(evidence) if pair.error in whole]
 
-    def told(self, rivals: Sequence[int], *, found: bool) -> str:
+    def none(self) -> str:
         """See `Race`."""
-        if rivals:
-            names = ", ".join(repr(self.names[self.t[group]]) for group in rivals[:5])
-            more = ", ..." * (len(rivals) > 5)
-            return f"{OPEN}, {len(rivals):,} names may be stated wrongly more surely ({names}{more})"
-        return SURE if found else f"at {1 - ERROR:.0%} they make no finding"
+        return f"at {1 - ERROR:.0%} they make no finding"
+
+    def open(self, rivals: Sequence[int]) -> str:
+        """See `Race`."""
+        names = ", ".join(repr(self.names[self.t[group]]) for group in rivals[:5]) + ", ..." * (len(rivals) > 5)
+        return OPEN + (f", {len(rivals):,} names may be stated wrongly more surely ({names})" if rivals else "")

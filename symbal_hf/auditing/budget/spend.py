@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from symbal_hf.auditing.asked import asked_findings
 from symbal_hf.auditing.association import Pair
 from symbal_hf.auditing.budget.purse import Purse
-from symbal_hf.auditing.budget.races import Clusters, Concepts, PairsOf, Race
+from symbal_hf.auditing.budget.races import SURE, Clusters, Concepts, PairsOf, Race
 from symbal_hf.auditing.evidence import Evidence, usable_scores
 from symbal_hf.results.findings import AuditResult
-from symbal_hf.stats.elimination import Outcome, eliminate
+from symbal_hf.stats.elimination import eliminate
 
 if TYPE_CHECKING:
     from symbal_hf.models.parts import Parts
@@ -53,16 +53,14 @@ def within_budget(
 
     outcome = eliminate(race.size, race.ask, race.values, settles=settles, floor=race.floor, least=race.least)
     usable_scores(parts, purse.score)
-    found, pairs = race.completed(outcome.worst)
-    result = conclude(found, pairs)
-    counts = {**result.counts, "facts_asked": int(purse.asked.sum())}
-    return found, replace(
-        result, counts=counts, asked=asked_findings(purse.evidence()), budget=_told(purse, race, outcome, result)
+    known, pairs = race.completed(outcome.worst)
+    result = conclude(known, pairs)
+    found = bool(result.findings if method == "association" else outcome.worst)
+    asked = int(purse.asked.sum())
+    return known, replace(
+        result,
+        counts={**result.counts, "facts_asked": asked},
+        asked=asked_findings(purse.evidence()),
+        budget=f"asked about {asked:,} of {len(purse.asked):,} statements, the others are unknown; "
+        + (race.open(outcome.rivals) if purse.spent else SURE if found else race.none()),
     )
-
-
-def _told(purse: Purse, race: Race, outcome: Outcome, result: AuditResult) -> str:
-    """How many statements were asked about, and how sure the first place is."""
-    asked = f"asked about {int(purse.asked.sum()):,} of {len(purse.asked):,} statements, the others are unknown"
-    found = bool(result.findings) if method == "association" else bool(outcome.worst)
-    return f"{asked}; {race.told(outcome.rivals, found=found)}"
