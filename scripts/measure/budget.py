@@ -43,13 +43,12 @@ class Scripted:
     revision = "1"
 
     def __init__(self, rows: Sequence[Row], vocabulary: Vocabulary, *, flipped: float, name: str) -> None:
-        self.name, self.flipped, self.vocabulary, self.asked = f"scripted:{name}", flipped, vocabulary, 0
+        self.name, self.flipped, self.vocabulary = f"scripted:{name}", flipped, vocabulary
         self.objects = {row.name: row.objects for row in rows}
 
     def probability_of_yes(self, conversations: Sequence[Messages]) -> Iterator[tuple[int, Answer]]:
         """The same answer to the same question, whoever asks."""
         for place, messages in enumerate(conversations):
-            self.asked += 1
             text = messages[-1].text
             row, fact = re.findall(r"\[A\] Photo (\d+)|\[B\] (.*)\n", text)
             draw = random.Random(f"{self.flipped} {row[0]} {fact[1]}")
@@ -101,7 +100,7 @@ class Bench:
     def first(
         self, rows: Sequence[Row], seed: int, method: str, budget: str | None, *, kind: str
     ) -> tuple[tuple[str, str], int]:
-        """The first finding, two blanks where there is none, and how many questions were asked."""
+        """The first finding, two blanks where there is none, and how many questions it took, stored answers among them."""
         drop = random.Random(seed)
         source = [
             {"id": row.name, "caption": row.caption, "references": [f"Photo {row.name} shows {', '.join(told)}."]}
@@ -113,9 +112,10 @@ class Bench:
         result = symbal_hf.audit(
             source, scorer="text-only", chat=chat, method=method, store=self.store, seed=seed, **options
         )
+        calls = sum(count["asked"] + count["cached"] for count in result.provenance["models"]["calls"])
         for finding in result.findings[:1]:
-            return (finding.textual_error, finding.visual_feature), chat.asked
-        return ("", ""), chat.asked
+            return (finding.textual_error, finding.visual_feature), calls
+        return ("", ""), calls
 
 
 def main() -> None:
