@@ -100,7 +100,7 @@ class Bench:
     def first(
         self, rows: Sequence[Row], seed: int, method: str, budget: str | None, *, kind: str
     ) -> tuple[tuple[str, str], int]:
-        """The first finding, two blanks where there is none, and how many questions it took, stored answers among them."""
+        """The first finding, two blanks where there is none, and how many questions that took."""
         drop = random.Random(seed)
         source = [
             {"id": row.name, "caption": row.caption, "references": [f"Photo {row.name} shows {', '.join(told)}."]}

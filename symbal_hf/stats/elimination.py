@@ -43,6 +43,7 @@ def eliminate(
     *,
     settles: Callable[[int], bool] = lambda group: True,
     floor: float = -np.inf,
+    eager: float = -np.inf,
     least: int = 1,
 ) -> Outcome:
     """Find the group of the largest value, and the next where that does not settle the matter.
@@ -56,6 +57,7 @@ def eliminate(
             a lower bound that fails: it says which group is worth asking about in full.
         settles: whether there is no need to look on.
         floor: groups whose value is less than that are of no interest.
+        eager: the group that looks worst is asked about in full once its lower bound is more than that.
         least: members of each group that are asked about at first, where it has so many.
     """
     share, level, worst = np.array(SHARES), np.zeros(len(size), np.int64), list[int]()
@@ -73,7 +75,7 @@ def eliminate(
         leader = int(np.where(free, value, -np.inf).argmax())
         exact = wanted[leader] >= size[leader]
         rivals = free & (wanted < size) & (upper > max(value[leader] if exact else -np.inf, floor))
-        if whole and not exact and lower[leader] > floor:
+        if whole and not exact and lower[leader] > eager:
             level[leader] = len(SHARES) - 1
         elif whole and rivals.any():
             level[rivals] += 1

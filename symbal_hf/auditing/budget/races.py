@@ -34,9 +34,10 @@ class Race:
         size: (G,) facts of each.
         least: facts of each that are asked about before anything is said of it.
         floor: the least value of a group that could make one.
+        eager: see `symbal_hf.stats.elimination.eliminate`.
     """
 
-    least, floor = 1, -np.inf
+    least, floor, eager = 1, -np.inf, -np.inf
 
     def __init__(self, purse: Purse, groups: Sequence[NDArray[np.int64]]) -> None:
         self.purse, self.groups = purse, purse.in_order(groups)
@@ -122,7 +123,7 @@ class Concepts(Race):
         self.pairs_of, concepts = pairs_of, purse.evidence().usual().concepts
         self.names, self.t = concepts.names, np.flatnonzero(concepts.mentions().sum(0) >= FEWEST_MENTIONS)
         super().__init__(purse, [concepts.facts_naming(int(c)) for c in self.t])
-        self.floor = float(norm.isf(min(alpha / max(len(self.t) * len(self.names), 1), 0.5)))
+        self.floor = self.eager = float(norm.isf(min(alpha / max(len(self.t) * len(self.names), 1), 0.5)))
 
     def values(self) -> Values:
         """Standard scores as all statements would give them: of a share f of the errors it is sqrt(f) times as large.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symbal_hf.auditing.asked import asked_findings
 from symbal_hf.auditing.association import Pair
@@ -51,7 +51,8 @@ def within_budget(
         worst.append(group)
         return method == "paper" or bool(conclude(*race.completed(worst)).findings)
 
-    outcome = eliminate(race.size, race.ask, race.values, settles=settles, floor=race.floor, least=race.least)
+    how: dict[str, Any] = {"floor": race.floor, "eager": race.eager, "least": race.least}
+    outcome = eliminate(race.size, race.ask, race.values, settles=settles, **how)
     usable_scores(parts, purse.score)
     known, pairs = race.completed(outcome.worst)
     result = conclude(known, pairs)
