@@ -169,7 +169,7 @@ class AuditResult(Told):
         findings: the pairs that passed, strongest evidence first.
         suspects: what is suspected, and then the best-ranked candidates; each says why it is not found. Examples and
             affected rows are told of what is suspected alone.
-        counts: rows, facts, claims and model calls, how many were used, skipped, cached.
+        counts: rows, facts, claims; with a budget how many of the facts a model was asked about.
         skipped: rows left out, with reasons.
         provenance: versions, preset, models, options, seed.
         why_none: what the strongest suspect failed on, when the verdict is "none".
