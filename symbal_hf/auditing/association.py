@@ -111,6 +111,7 @@ def rank_errors(
     *,
     has: NDArray[np.bool_] | None = None,
     min_rows: int = FEWEST_MENTIONS,
+    least: float = HALF_CHI2,
     units: Units = EACH_ROW,
 ) -> list[ErrorShare]:
     """Concepts of whose mentions some are false beyond doubt (95 %), strongest evidence first.
@@ -122,6 +123,7 @@ def rank_errors(
             a common word ("person") is false so rarely over all that only there it shows. That evidence is reduced by
             the log of the number of features it was picked from.
         min_rows: mentions that it takes.
+        least: evidence that it takes, in nats.
         units: which rows show one image, whose mentions count once.
     """
     mentioned = mentions_by_image(concepts, units)
@@ -131,7 +133,7 @@ def rank_errors(
         for inside in _shares_inside(concepts, log_ratio, mentioned, has, usual, min_rows=min_rows):
             if inside.evidence > shares[inside.concept].evidence:
                 shares[inside.concept] = inside
-    return sorted((s for s in shares.values() if s.evidence > HALF_CHI2), key=lambda s: -s.evidence)
+    return sorted((s for s in shares.values() if s.evidence > least), key=lambda s: -s.evidence)
 
 
 def mentions_by_image(concepts: Concepts, units: Units) -> NDArray[np.bool_]:
@@ -293,7 +295,7 @@ def make_pair(
     said, lacking, shown = units.any(wrong), units.any(rows.lacking), units.any(has)
     a, n1 = int((said & shown).sum()), int((lacking & shown).sum())
     b, n0 = int(said.sum()) - a, int(lacking.sum()) - n1
-    p, stated = float(fisher_greater(a, n1, a + b, n1 + n0)), concepts.stated(t)
+    p, stated = float(fisher_greater(a, n1, a + b, n1 + n0)), concepts.stated(t) & ~np.isnan(beliefs.presence[:, t])
     return pair_of(
         order,
         scores,

@@ -57,5 +57,5 @@ def competence(concepts: Concepts, beliefs: Beliefs, units: Units) -> Competence
     if beliefs.given_truth or beliefs.scorer == "reference":
         return Competence(seen, stated, np.ones(len(stated), bool))
     elsewhere = (units.any(sees).sum(0) - seen) / np.maximum(units.count(len(sees)) - stated, 1)
-    share = seen / np.maximum(stated, 1)
+    share = seen / np.maximum((mentioned & ~np.isnan(beliefs.presence)).sum(0), 1)  # of those that were judged
     return Competence(seen, stated, (seen >= LEAST_IMAGES) & (share >= LEAST_SHARE) & (share > elsewhere))

@@ -56,6 +56,8 @@ def _unread(composition: Composition, data: AuditData, method: str) -> dict[str,
         out["captioner"] = "captions are checked against " + ("references" if referenced else kinds[0])
     if not asked:
         out |= dict.fromkeys(("chat", "prompts"), "no part of this audit asks a chat model")
+    if composition.chat_of("scorer_1") is None:
+        out["budget"] = f"scorer {kinds[0]!r} asks no chat model about statements"
     if not any(spec.startswith("openai:") for spec in asked):
         out["concurrency"] = "no part of this audit asks a server"
     if not any(spec.partition(":")[0] in IN_PROCESS for spec in (*asked, *encoders)):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.auditing.asked import asked_findings, check_pairs
-from symbal_hf.auditing.association import Pair, associate, rank_errors, strength
+from symbal_hf.auditing.association import HALF_CHI2, Pair, associate, rank_errors, strength
+from symbal_hf.auditing.budget.spend import within_budget
 from symbal_hf.auditing.effect import check_effect
 from symbal_hf.auditing.evidence import Evidence, gather
 from symbal_hf.auditing.given_truth import counted_pairs
@@ -59,7 +60,7 @@ def audit(
         options: flat keywords of the groups `symbal_hf.core.options.AUDIT`, each with its default and range there:
             `Reading` (columns, image_root, join, limit, sample, on_bad_row ...), `Parts` (scorer, chat, text_encoder
             ..., by name or as objects, see `symbal_hf.models.parts.named`), `Gates` (top_k, tau, alpha, min_rate),
-            and members, prompts, concurrency, device, dtype, device_map, devices, num_nodes, seed.
+            and members, prompts, concurrency, budget, device, dtype, device_map, devices, num_nodes, seed.
 
     Returns:
         The verdict with its findings; `AuditResult.write` puts them on disk.
@@ -75,7 +76,7 @@ def audit(
     'none'
     """
     groups = take(options, *AUDIT)
-    reading, part_options, gates, summing, asking, placing, processes, chance = groups
+    reading, part_options, gates, summing, asking, spending, placing, processes, chance = groups
     if method not in ("association", "paper"):
         raise ValueError(f"no method {method!r}; available: 'association', 'paper'.")
     specs, objects = named(both_stages(part_options.scorer, part_options.summarizer, values_of(part_options)))
@@ -85,24 +86,32 @@ def audit(
     data = source if isinstance(source, AuditData) else load_data(source, seed=chance.seed, **values_of(reading))
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
     fields = {"store": store or Store(), "objects": objects, "strategy": "auto", "progress": progress}
-    parts = parts_with(composition, summing, asking, placing, processes, **fields)
+    parts = parts_with(composition, summing, asking, spending, placing, processes, **fields)
     parts.settle(data)
     check_effect(parts.composition, data, method, groups)
     evidence = gather(data, parts, vocabulary=words, always=always, on_bad_row=reading.on_bad_row)
-    measured, evidence = asked_findings(evidence), evidence.usual()
-    if method == "association":
-        ranked = association_pairs(evidence)
+
+    def verdict(evidence: Evidence, pairs: Sequence[Pair]) -> AuditResult:
+        return conclude(evidence, pairs, **values_of(gates))
+
+    if parts.budget is not None:
+        told: dict[str, Any] = {"alpha": gates.alpha, "seed": chance.seed}
+        evidence, result = within_budget(evidence, parts, method, pairs_of=association_pairs, conclude=verdict, **told)
     else:
-        evidence, ranked = two_stages(evidence, parts, seed=chance.seed)
-    result = conclude(evidence, ranked, **values_of(gates))
+        measured, evidence = asked_findings(evidence), evidence.usual()
+        if method == "association":
+            ranked = association_pairs(evidence)
+        else:
+            evidence, ranked = two_stages(evidence, parts, seed=chance.seed)
+        result = replace(verdict(evidence, ranked), asked=measured)
     settings = {
         "preset": preset,
         "method": method,
         "vocabulary": vocabulary,
         "classes": None if words is None else len(words),
     }
-    provenance = _provenance(data, parts, evidence, {**settings, "pairs": asked}, reading, gates, chance)
-    return replace(result, asked=measured, provenance=provenance)
+    provenance = _provenance(data, parts, evidence, {**settings, "pairs": asked}, reading, gates, spending, chance)
+    return replace(result, provenance=provenance)
 
 
 def _provenance(
@@ -110,7 +119,7 @@ def _provenance(
 ) -> dict[str, Any]:
     """What an audit was made with, so that it can be made again."""
     preset, vocabulary, options = settings["preset"], settings["vocabulary"], values_of(*groups)
-    named = ("seed", *names_of(Gates), "limit", "sample", "on_bad_row")
+    named = ("seed", *names_of(Gates), "budget", "limit", "sample", "on_bad_row")
     return {
         "symbal_hf": version("symbal-hf"),
         "python": platform.python_version(),
@@ -128,8 +137,16 @@ def _provenance(
     }
 
 
-def association_pairs(evidence: Evidence, *, most_errors: int = MOST_ERRORS) -> list[Pair]:
-    """Candidate pairs by association over all images, best first."""
+def association_pairs(
+    evidence: Evidence, *, most_errors: int = MOST_ERRORS, least_evidence: float = HALF_CHI2
+) -> list[Pair]:
+    """Candidate pairs by association over all images, best first.
+
+    Args:
+        evidence: what is known.
+        most_errors: candidates for t that a judge's opinion is followed up for.
+        least_evidence: that such a candidate is stated falsely at all, in nats.
+    """
     concepts = evidence.concepts
     if not concepts.names:
         return []
@@ -137,12 +154,14 @@ def association_pairs(evidence: Evidence, *, most_errors: int = MOST_ERRORS) -> 
         return counted_pairs(evidence)
     if evidence.beliefs.scorer == "embedding":
         return judged_pairs(evidence)
-    errors = rank_errors(concepts, evidence.beliefs.log_ratio, has=evidence.beliefs.known > 0.5, units=evidence.units)
+    errors = rank_errors(
+        concepts, evidence.beliefs.log_ratio, has=evidence.shows, units=evidence.units, least=least_evidence
+    )
     pairs = associate(
         concepts,
         evidence.beliefs,
         errors=errors[:most_errors],
-        visible=evidence.competence.can_see,
+        visible=evidence.may_see,
         tried_errors=evidence.tried_errors,
         similar=evidence.similar,
         wholes=evidence.wholes,

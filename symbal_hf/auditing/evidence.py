@@ -45,6 +45,8 @@ class Evidence:
         images: gives (N, D) vectors of the images, or of what is told of them.
         judged: the same evidence over other concepts of the same facts.
         score: (F,) alignment of each fact in [0, 1] where the scorer looks at facts, NaN where it failed.
+        asked: (F,) the scorer was asked about the fact; None where it was about all of them.
+        rescored: the same evidence by other scores, of the facts that the scorer was asked about.
         wholes: concepts by a concept that may be part of them, as a bowl of a toilet.
         vocabulary: what concepts are limited to.
         units: which rows show one image.
@@ -63,6 +65,8 @@ class Evidence:
     vocabulary: Vocabulary | None = None
     units: Units = EACH_ROW
     second: SecondJudge | None = None
+    asked: NDArray[np.bool_] | None = None
+    rescored: Callable[[NDArray[np.float32], NDArray[np.bool_]], Evidence] | None = None
 
     def wholes_of(self, concept: int) -> Set[int]:
         """Concepts that this one may be part of."""
@@ -95,9 +99,24 @@ class Evidence:
         return np.array([self.second is not None and self.second.knows(name) for name in self.concepts.names], bool)
 
     @cached_property
+    def may_see(self) -> NDArray[np.bool_]:
+        """(P,) The judge can see the concept, or was not asked about all that captions say of it."""
+        if self.asked is None:
+            return self.competence.can_see
+        return self.competence.can_see | (np.asarray(self.concepts.by_fact[~self.asked].sum(0)).ravel() > 0)
+
+    @cached_property
+    def shows(self) -> NDArray[np.bool_]:
+        """(N, P) The image shows the concept; where nobody was asked, as far as its caption says so."""
+        if self.asked is None:
+            return self.beliefs.known > 0.5
+        unknown = self.concepts.mentions() & np.isnan(self.beliefs.presence)
+        return np.where(unknown, self.beliefs.if_stated, self.beliefs.known) > 0.5
+
+    @cached_property
     def can_be_found(self) -> NDArray[np.bool_]:
         """(P,) As an error the concept may be found, by the second judge or by competence, and not suspected alone."""
-        return self.confirmable | self.competence.can_see
+        return self.confirmable | self.may_see
 
     @cached_property
     def tried_errors(self) -> NDArray[np.int64]:
@@ -180,21 +199,31 @@ def gather(
         data = _readable(data, on_bad_row)
     facts = split_facts(data.captions)
     descriptions = describe(parts, data) if scores_facts else [None] * len(data)
-    score = None
+    score = asked = None
     if scores_facts:
-        score = score_facts(parts, "scorer_1", data, facts, np.arange(len(facts)))
-        if np.isnan(score).all() and len(score):
-            raise BadData(
-                f"scorer_1={parts.composition.scorer_1!r} gave no usable score for any of {len(score)} facts."
-            )
+        asked = None if parts.budget is None else np.zeros(len(facts), bool)
+        score = np.full(len(facts), np.nan, np.float32)
+        if asked is None:
+            score = usable_scores(parts, score_facts(parts, "scorer_1", data, facts, np.arange(len(facts))))
     also = [text for row in data.references or () for text in row] if kind == "reference" else []
     also += [text for row in descriptions for text in row or ()]
     concepts, known, wholes = concepts_of(
         data, facts, parts.phrase_vectors, scorer=kind, vocabulary=vocabulary, always=always, same=same, also=also
     )
     units = units_of(data.shown, None if regions is None else regions[:, 0])
-    case = Case(data, parts, concepts, known, regions, descriptions, score, units)
+    case = Case(data, parts, concepts, known, regions, descriptions, score, units, asked)
     return _judged(case, wholes, None if scores_facts else kept)
+
+
+def usable_scores(parts: Parts, score: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scores of facts as they are.
+
+    Raises:
+        BadData: not one of them is known.
+    """
+    if np.isnan(score).all() and len(score):
+        raise BadData(f"scorer_1={parts.composition.scorer_1!r} gave no usable score for any of {len(score)} facts.")
+    return score
 
 
 def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None) -> Evidence:
@@ -226,6 +255,8 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
         case.vocabulary if objects else None,
         units=case.units,
         second=None if objects or case.data.images is None else SecondJudge(case.data.images, parts.shared),
+        asked=case.asked,
+        rescored=lambda score, asked: _judged(replace(case, score=score, asked=asked), wholes),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from scipy import sparse
 from symbal_hf.auditing.association import Pair, error_share, judge_rows, make_pair
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.language.concepts import Concepts, own_name
+from symbal_hf.language.facts import Facts
 from symbal_hf.language.naming import other_names
 from symbal_hf.language.phrases import Vocabulary
 from symbal_hf.models.composition import FACT_SCORERS, split_part
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 FACT_KS = (20, 40, 60, 80, 100)
 IMAGE_KS = (2, 4, 6, 8, 10, 15, 20)
 MIN_FACTS = 10  # a cluster of fewer facts has no mean worth ranking
+
+
+Scores = Callable[[str, NDArray[np.int64]], NDArray[np.float32]]  # of these facts, by this scorer
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,14 @@ class Cluster:
 
 
 def two_stages(
-    evidence: Evidence, parts: Parts, *, clusters: int = 5, k: int = 5, seed: int = 0
+    evidence: Evidence,
+    parts: Parts,
+    *,
+    clusters: int = 5,
+    k: int = 5,
+    seed: int = 0,
+    worst: Sequence[NDArray[np.int64]] | None = None,
+    scores: Scores | None = None,
 ) -> tuple[Evidence, list[Pair]]:
     """Candidate pairs of the paper's method (section 4, appendix A), the worst aligned fact cluster first.
 
@@ -59,32 +70,46 @@ def two_stages(
         clusters: how many of the worst fact clusters go on to stage 2.
         k: how many names are asked for.
         seed: of k-means and of the members that are summarized.
+        worst: the facts of these clusters, where they are known already.
+        scores: who is asked for second scores; `symbal_hf.models.scorers.score_facts` by default.
     """
     facts, alignment = evidence.concepts.facts, evidence.alignment
-    judged = np.flatnonzero(~np.isnan(alignment))
-    if len(judged) < 2 or not evidence.concepts.names:
-        return evidence, []
-    labels = choose_k(parts.text_vectors(facts.text)[judged], FACT_KS, seed=seed).labels
+    if worst is None:
+        judged = np.flatnonzero(~np.isnan(alignment))
+        if len(judged) < 2 or not evidence.concepts.names:
+            return evidence, []
+        groups = worst_groups(cluster_facts(facts, parts, judged, seed=seed), alignment[judged], least=MIN_FACTS)
+        worst = [judged[group] for group in groups[:clusters]]
+    else:
+        judged = np.arange(len(facts))
     images = evidence.images()
-    worst = []
-    for group in worst_groups(labels, alignment[judged], least=MIN_FACTS)[:clusters]:
-        members = judged[group]
+    chosen = []
+    for members in worst:
         errors = name_facts(parts, "summarizer_1", [facts.text[f] for f in members], k=k, seed=seed)
-        second = _second_scores(evidence, parts, members)
+        second = _second_scores(evidence, parts, members, scores)
         rows = worst_images(np.unique(facts.row[members]), facts.row[members], second, images, seed=seed)
         features = name_images(parts, "summarizer_2", evidence.data, rows.tolist(), k=k, seed=seed)
-        worst.append(Cluster(members, rows, errors, features))
-    evidence = _with_names(evidence, [name for one in worst for name in (*one.errors, *one.features)])
+        chosen.append(Cluster(members, rows, errors, features))
+    evidence = _with_names(evidence, [name for one in chosen for name in (*one.errors, *one.features)])
     used: set[int] = set()
-    pairs = [_pair(evidence, one, judged, used, tried=clusters) for one in worst]
+    pairs = [_pair(evidence, one, judged, used, tried=clusters) for one in chosen]
     return evidence, [pair for pair in pairs if pair is not None]
 
 
-def _second_scores(evidence: Evidence, parts: Parts, members: NDArray[np.int64]) -> NDArray[np.float32]:
+def cluster_facts(facts: Facts, parts: Parts, which: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
+    """(len(which),) the cluster of each of these facts, by what they say."""
+    return choose_k(parts.text_vectors(facts.text)[which], FACT_KS, seed=seed).labels
+
+
+def _second_scores(
+    evidence: Evidence, parts: Parts, members: NDArray[np.int64], scores: Scores | None
+) -> NDArray[np.float32]:
     """Alignment of these facts by the second scorer; the first one's where it is the same or judges concepts alone."""
     first, second = parts.composition.scorer_1, parts.composition.scorer_2
     if evidence.score is None or second == first or split_part(second)[0] not in FACT_SCORERS:
         return evidence.alignment[members]
+    if scores is not None:
+        return scores("scorer_2", members)
     return score_facts(parts, "scorer_2", evidence.data, evidence.concepts.facts, members)
 
 

@@ -165,7 +165,8 @@ def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: 
     given = evidence.beliefs.given_truth
     alignment = [None] * len(data) if given else (1 / (1 + np.exp(log_ratio.astype(np.float64)))).tolist()
     features = plain_names(evidence.concepts, pair.features, pair.scores) if features is None else features
-    stated_in = evidence.units.any(evidence.concepts.stated(pair.error))
+    judged = ~np.isnan(evidence.beliefs.presence[:, pair.error])
+    stated_in = evidence.units.any(evidence.concepts.stated(pair.error) & judged)
     with_v = int((stated_in & evidence.units.any(pair.has_feature)).sum())
     missed = (None, None) if given else (a / max(with_v, 1), b / max(int(stated_in.sum()) - with_v, 1))
     return Finding(

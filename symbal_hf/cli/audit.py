@@ -9,7 +9,7 @@ import typer
 
 from symbal_hf.cli.options import MethodOption, PresetOption, SourceArgument, VocabularyOption, like, warn_left_out
 from symbal_hf.cli.screen import progress, say, screen, show_table
-from symbal_hf.core.options import Asking, Chance, Gates, Parts, Placing, Processes, Reading, Summing, given
+from symbal_hf.core.options import Asking, Chance, Gates, Parts, Placing, Processes, Reading, Spending, Summing, given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ def audit(
     gates: Gates,
     summing: Summing,
     asking: Asking,
+    spending: Spending,
     placing: Placing,
     processes: Processes,
     chance: Chance,
@@ -55,7 +56,7 @@ def audit(
         vocabulary=vocabulary,
         pairs=pairs,
         progress=progress,
-        **given(reading, parts, gates, summing, asking, placing, processes, chance),
+        **given(reading, parts, gates, summing, asking, spending, placing, processes, chance),
     )
     if reading.on_bad_row == "warn":
         warn_left_out(result.skipped, "findings.json")
@@ -99,6 +100,8 @@ def _finish(result: AuditResult, out: Path, data: AuditData) -> None:
             say(f"({f.textual_error}, {f.visual_feature}): confirmed by {f.confirmation}")
     else:
         screen().print(f"[bold]Nothing systematic was found[/bold] in {n:,} rows: {result.why_none}.")
+    if result.budget:
+        say(result.budget)
     if result.suspected:
         _show("Suspected, on one judge's word alone", result.suspected)
         for f in result.suspected:

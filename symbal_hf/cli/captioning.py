@@ -86,6 +86,9 @@ def estimate(
     preset: PresetOption,
     method: MethodOption = "association",
     limit: Annotated[int | None, like(Reading, "limit")] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Questions about statements at most; see symbal audit --budget.")
+    ] = None,
     image_tokens: Annotated[
         int | None, typer.Option(min=1, help="Tokens that one image costs.", show_default="400")
     ] = None,
@@ -101,7 +104,7 @@ def estimate(
     sources = _sources(source, limit)
     if preset == "lite" and not given(parts):
         refuse_idle("lite asks no chat model", method=None if method == "association" else method)
-        refuse_idle("lite asks no chat model", image_tokens=image_tokens, tflops=tflops)
+        refuse_idle("lite asks no chat model", budget=budget, image_tokens=image_tokens, tflops=tflops)
         for data, _ in sources:
             say(
                 f"{data.source}: {len(data):,} rows. lite asks no chat model and needs no GPU: where captions are "
@@ -113,8 +116,8 @@ def estimate(
     composition = chosen.composition.with_parts(**given(parts))
     costs = [
         count(
-            data, composition, method=method, models=chosen.models, settings=n, image_tokens=image_tokens or 400,
-            tflops=tflops or 400.0,
+            data, composition, method=method, models=chosen.models, settings=n, budget=budget,
+            image_tokens=image_tokens or 400, tflops=tflops or 400.0,
         ) for data, n in sources
     ]  # fmt: skip
     hours = [cost.hours for cost in costs if cost.hours is not None]

@@ -202,6 +202,25 @@ class Summing(Group):
     members: int = option(60, "Members of a cluster that a summarizer looks at, at most,", within=Range(low=1))
 
 
+def check_budget(value: Any) -> None:
+    """Raises ValueError for what is neither a number of questions nor "auto"."""
+    if value != "auto" and not (str(value).isdecimal() and int(value) >= 1):
+        raise ValueError(f"budget={value!r}; it must be a number >= 1 of questions, or 'auto'.")
+
+
+@dataclass(frozen=True)
+class Spending(Group):
+    """What a chat model may cost."""
+
+    budget: Any = option(
+        None,
+        "Questions about statements that the scorers' chat model is asked, at most; auto: until the first finding is "
+        "sure at 95 %. All of them by default.",
+        check=check_budget,
+        shown=str,
+    )
+
+
 @dataclass(frozen=True)
 class Scoring(Group):
     """How names are scored."""
@@ -216,7 +235,8 @@ class Scoring(Group):
             refuse_idle("without resamples nothing is drawn", seed=self.seed)
 
 
-AUDIT = (Reading, Parts, Gates, Summing, Asking, Placing, Processes, Chance)  # what `symbal_hf.audit` takes, flat
+# What `symbal_hf.audit` takes, flat.
+AUDIT = (Reading, Parts, Gates, Summing, Asking, Spending, Placing, Processes, Chance)
 
 
 def names_of(*groups: type[Any]) -> tuple[str, ...]:

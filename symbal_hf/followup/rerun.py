@@ -14,7 +14,7 @@ from symbal_hf.data.table import AuditData
 from symbal_hf.models.composition import audited_composition, choose_composition
 from symbal_hf.results.findings import AuditResult
 
-GATES = ("top_k", "tau", "alpha", "min_rate", "seed")
+GATES = ("top_k", "tau", "alpha", "min_rate", "budget", "seed")
 LOOKED_AT = 100  # rows, to tell whether images are files
 
 

@@ -51,9 +51,14 @@ class Concepts:
         out[self.facts.row[self.facts_naming(concept)]] = True
         return out
 
-    def mentions(self, *, without_facts_naming: int | None = None) -> NDArray[np.bool_]:
-        """(N, P): the row's caption names the concept, in a fact that does not name concept `without_facts_naming`."""
-        keep = np.ones(len(self.facts), bool)
+    def mentions(
+        self, *, without_facts_naming: int | None = None, of: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """(N, P): the row's caption names the concept, in a fact that does not name concept `without_facts_naming`.
+
+        `of` (F,) are the facts that count, all by default.
+        """
+        keep = np.ones(len(self.facts), bool) if of is None else of.copy()
         if without_facts_naming is not None:
             keep[self.facts_naming(without_facts_naming)] = False
         of_row = sparse.csr_matrix(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal, NamedTuple
@@ -73,6 +73,7 @@ def estimate(
     models: Sequence[Model] = (),
     prompts: Prompts | None = None,
     settings: int = 1,
+    budget: int | None = None,
     image_tokens: int = 400,
     tflops: float = 400.0,
 ) -> Estimate:
@@ -84,12 +85,13 @@ def estimate(
         models: sizes, as a preset lists them.
         prompts: whose lengths are counted.
         settings: how many datasets `data` stands for, each of which has summaries of its own.
+        budget: at most so many questions about facts.
         image_tokens: an image costs this many; 256 for Gemma, about 400 for a 640 x 480 photo of Qwen2.5-VL.
         tflops: useful teraflops a second over all GPUs: about 400 for one H100 in bfloat16, less for small batches.
     """
     prompts = prompts or Prompts()
     sizes = _sizes(data)
-    calls = [*_scores(composition, sizes, method), *_looks(composition, sizes)]
+    calls = [*_within(_scores(composition, sizes, method), budget), *_looks(composition, sizes)]
     if method == "paper":
         calls += _summaries(composition, sizes, CLUSTERS * settings)
     asked = []
@@ -130,6 +132,14 @@ def _scores(composition: Composition, sizes: _Sizes, method: str) -> Iterator[_C
             yield _Call(part, chat, sizes.facts, "fact_of_image_and_text", both, "1", image=True)
         elif kind == "vision-language":
             yield _Call(part, chat, sizes.facts, "fact_of_image", fact, "1", image=True)
+
+
+def _within(calls: Iterable[_Call], budget: int | None) -> Iterator[_Call]:
+    """As many of these calls as a budget allows, those of the first part first."""
+    for call in calls:
+        calls_left = call.calls if budget is None else min(call.calls, budget)
+        budget = None if budget is None else budget - calls_left
+        yield call._replace(calls=calls_left)
 
 
 def _looks(composition: Composition, sizes: _Sizes) -> Iterator[_Call]:

@@ -52,6 +52,7 @@ class Parts:
     objects: dict[str, Any] = field(default_factory=dict)
     concurrency: int = 32
     members: int = 60
+    budget: Any = None
     device: str = "auto"
     dtype: str = "auto"
     device_map: str | None = None

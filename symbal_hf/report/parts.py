@@ -19,7 +19,7 @@ CARD = (240, 208)  # a picture's place on a card in CSS pixels, about: names of 
 SHORTEST_LABEL, LETTER = 6, 7.5  # letters of a name at least; the width of one
 PROVENANCE = {  # what is told together, in this order; anything else comes last
     "Data": ("source", "read", "rows_sha256", "vocabulary", "limit", "sample", "on_bad_row"),
-    "Method": ("preset", "method", "scorer", "top_k", "tau", "alpha", "min_rate", "seed"),
+    "Method": ("preset", "method", "scorer", "top_k", "tau", "alpha", "min_rate", "budget", "seed"),
     "Models": ("models",),
     "Versions": ("symbal_hf", "python"),
 }

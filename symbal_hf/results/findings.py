@@ -169,11 +169,12 @@ class AuditResult(Told):
         findings: the pairs that passed, strongest evidence first.
         suspects: what is suspected, and then the best-ranked candidates; each says why it is not found. Examples and
             affected rows are told of what is suspected alone.
-        counts: rows, facts, claims and model calls, how many were used, skipped, cached.
+        counts: rows, facts, claims; with a budget how many of the facts a model was asked about.
         skipped: rows left out, with reasons.
         provenance: versions, preset, models, options, seed.
         why_none: what the strongest suspect failed on, when the verdict is "none".
         asked: the pairs that were asked for (`audit(pairs=...)`), in their order, whether or not they were found.
+        budget: where it was limited, about how many statements a chat model was asked, and how sure the first place is.
         fact_map: a sample of the facts on a plane, where one was drawn (`symbal_hf.draw_fact_map`).
 
     >>> result = AuditResult("none", (), (), {"rows": 40}, why_none="no pair is frequent enough")
@@ -190,6 +191,7 @@ class AuditResult(Told):
     why_none: str | None = None
     asked: tuple[Finding, ...] = ()
     fact_map: FactMap | None = None
+    budget: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The content of findings.json, what one looks for first at its top."""

@@ -32,6 +32,7 @@ def audit(g: Ground) -> tuple[list, Cases]:
         "members": refused("belongs to method='paper'", "--members", 9),
         "prompts": refused("no part of this audit asks a chat model", "--prompts", g.ask),
         "concurrency": refused("no part of this audit asks a server", "--concurrency", 9),
+        "budget": changes("--budget", 9, base=[g.seen, "--limit", 30, "--chat", g.chat, *out]),
         "device": refused("stay on the CPU", "--device", "cuda"),
         "dtype": refused("stay on the CPU", "--dtype", "float16"),
         "device_map": refused("stay on the CPU", "--device-map", "auto"),
@@ -128,7 +129,7 @@ def estimate(g: Ground) -> tuple[list, Cases]:
     base = [g.rows, "--preset", "small"]
     return base, {
         "source": changes(base=[g.fewer, *base[1:]]), "preset": changes("--preset", "paper-natural"),
-        "method": changes("--method", "paper"), "limit": changes("--limit", 9),
+        "method": changes("--method", "paper"), "limit": changes("--limit", 9), "budget": changes("--budget", 9),
         "image_tokens": changes("--image-tokens", 9), "tflops": changes("--tflops", 9),
         "text_encoder": changes("--text-encoder", "lite", "--method", "paper"),
         "image_encoder": refused("", "--image-encoder", "lite", "--image-encoder"),

@@ -53,6 +53,15 @@ def test_hours_grow_with_the_model_and_fall_with_the_machine(data):
     assert estimate(rows, preset.composition).hours is None  # nobody says how large the models are
 
 
+@pytest.mark.parametrize("budget", [9, 10**6])
+def test_a_budget_is_shared_by_both_scorers(data, budget):
+    _, rows = data
+    composition = Composition(chat="hf:a/model", scorer_2="text-only", captioner="hf:a/model")
+    asked = [estimate(rows, composition, method="paper", budget=one).asked for one in (budget, None)]
+    within, everything = (sum(one.calls for one in told if one.part.startswith("scorer")) for told in asked)
+    assert within == min(budget, everything)
+
+
 def test_every_row_of_the_compositions_page_is_a_composition():
     text = (ROOT / "docs" / "compositions.md").read_text("utf-8")
     count = 0

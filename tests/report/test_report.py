@@ -172,6 +172,12 @@ def test_none_says_so_and_why(tmp_path: Path) -> None:
     assert "No pair was ranked." in bare.text(tag="main")
 
 
+def test_what_a_budget_left_unasked_is_told(tmp_path: Path) -> None:
+    told = "asked about 12 of 40 statements, the others are unknown; the first place is sure at 95%"
+    assert told in render(audit(finding(20, 100, 20, 400), budget=told), tmp_path).text(tag="main")
+    assert told in render(audit(budget=told), tmp_path).text(tag="main")
+
+
 def test_a_sentence_that_is_not_in_the_caption_stands_beside_it(tmp_path: Path) -> None:
     page = render(audit(finding(examples=(Example("a", "A desk and a printer.", FACT),))), tmp_path)
     assert page.text(cls="caption") == "A desk and a printer." and page.text(cls="fact") == FACT

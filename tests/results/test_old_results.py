@@ -29,7 +29,7 @@ def test_a_result_of_version_0_1_is_read_written_and_read_again_equally(folder: 
     for suspect in new["suspects"]:
         assert suspect.pop("state") == "candidate"  # version 0.1 knew no states
     assert part_of(old, new) == old
-    assert new.keys() - old.keys() <= {"asked", "fact_map"}  # which came after the first results
+    assert new.keys() - old.keys() <= {"asked", "budget", "fact_map"}  # which came after the first results
     table, before = (list(csv.DictReader((at / "findings.csv").open())) for at in (tmp_path, folder))
     assert part_of(before, table) == before
 

@@ -43,6 +43,8 @@ class Case:
         regions: (N, 65, 384) of the images, where the encoder is calibrated.
         descriptions: what is told of each image.
         score: (F,) alignment of each fact, where the scorer looks at facts.
+        units: which rows show one image.
+        asked: (F,) the scorer was asked about the fact; None where it was about all of them.
     """
 
     data: AuditData
@@ -52,7 +54,8 @@ class Case:
     regions: NDArray[np.float16] | None
     descriptions: Descriptions
     score: NDArray[np.float32] | None
-    units: Units  # which rows show one image
+    units: Units
+    asked: NDArray[np.bool_] | None = None
 
 
 def judge_of(case: Case) -> Judge:
@@ -123,7 +126,7 @@ def _facts(case: Case) -> Judge:
     """What is told of the images, corrected by what the scorer says of the very facts that name a concept."""
     kind, _ = split_part(case.parts.composition.scorer_1)
     assert case.score is not None
-    return FactJudge(_described(case), case.concepts, case.score, scorer=cast(ScorerName, kind))
+    return FactJudge(_described(case), case.concepts, case.score, scorer=cast(ScorerName, kind), asked=case.asked)
 
 
 JUDGES: Mapping[str, Callable[[Case], Judge]] = {

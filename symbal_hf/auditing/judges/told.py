@@ -68,15 +68,26 @@ class FactJudge:
     """Another judge, corrected where a scorer has looked at the very statement that names the concept.
 
     A fact that is true shows all that it names. A fact that is false lacks something of it: each concept is to blame
-    as far as the other judge doubts it.
+    as far as the other judge doubts it. Whether a statement is true that the scorer was not asked about is unknown.
     """
 
     given_truth = False
 
     def __init__(
-        self, judge: Judge, concepts: Concepts, score: NDArray[np.float32], *, scorer: ScorerName, trust: float = 0.97
+        self,
+        judge: Judge,
+        concepts: Concepts,
+        score: NDArray[np.float32],
+        *,
+        scorer: ScorerName,
+        asked: NDArray[np.bool_] | None = None,
+        trust: float = 0.97,
     ) -> None:
-        """`score` (F,) probability that each fact is true, NaN unknown; `trust` is the most that an answer is worth."""
+        """`score` (F,) probability that each fact is true, NaN unknown; `trust` is the most that an answer is worth.
+
+        `asked` (F,) is about which facts the scorer was asked, all by default.
+        """
+        self.asked = np.ones(len(score), bool) if asked is None else asked
         self.other, self.concepts, self.scorer, self.rows = judge, concepts, scorer, judge.rows
         self.score = np.clip(score, 1 - trust, trust)
 
@@ -93,6 +104,12 @@ class FactJudge:
         column = np.array([place.get(name, -1) for name in names])
         back = {int(c): i for i, c in enumerate(column) if c >= 0}
         facts, by_fact = self.concepts.facts, self.concepts.by_fact.tocsr()
+        if not self.asked.all():
+            known = column >= 0
+            unknown = self.concepts.mentions(of=~self.asked) & ~self.concepts.mentions(of=self.asked)
+            unknown = unknown[:, column[known]]
+            presence[:, known] = np.where(unknown, np.nan, presence[:, known])
+            ratio[:, known] = np.where(unknown, 0, ratio[:, known])
         lowest: dict[tuple[int, int], float] = {}
         for f in np.flatnonzero(~np.isnan(self.score)):
             mine = [back[c] for c in by_fact.indices[by_fact.indptr[f] : by_fact.indptr[f + 1]] if int(c) in back]
