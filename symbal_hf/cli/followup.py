@@ -10,7 +10,7 @@ import typer
 from symbal_hf.cli.options import AuditArgument, Only, VocabularyOption, like
 from symbal_hf.cli.screen import progress, say, say_by, show_table
 from symbal_hf.core.options import Asking, Chance, Moved, Parts, Placing, Reading, given
-from symbal_hf.followup.options import Comparing, Looking
+from symbal_hf.followup.options import Comparing, Looking, Repairing
 from symbal_hf.results.repaired import OutputFormat, Policy
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def compare(
     from symbal_hf.results.comparison import check_new
 
     check_new(out)
-    where = {"source_a": source_a, "source_b": source_b}
-    found = run_compare(a, b, match=match, measure=measure, progress=progress, **where, **given(comparing))
+    how = {"match": match, "measure": measure, "source_a": source_a, "source_b": source_b}
+    found = run_compare(a, b, progress=progress, **how, **given(comparing))  # type: ignore[arg-type]
     _show_comparison(found)
     for note in found.notes:
         say(f"note: {note}")
@@ -141,6 +141,7 @@ def repair(
     chat: Annotated[
         str | None, like(Parts, "chat", "CHAT that rewrites: hf:MODEL[@revision] or openai:URL#MODEL.")
     ] = None,
+    repairing: Repairing,
     moved: Moved,
     asking: Annotated[Asking, Only(prompts="Folder whose rewrite_caption.jinja replaces the packaged prompt.")],
     placing: Placing,
@@ -158,7 +159,7 @@ def repair(
         output_format=output_format,
         chat=chat,
         progress=progress,
-        **given(moved, asking, placing, chance),
+        **given(repairing, moved, asking, placing, chance),
     )
     say_by("repair", done=done, counts=done.counts)
 

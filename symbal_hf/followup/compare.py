@@ -252,7 +252,8 @@ def _difference(a: _Entry, b: _Entry, common: Common | None, margin: float) -> D
         asked = [(entry.again.asked, rows) for entry, rows in zip((a, b), places, strict=True) if entry.again]
         wrong = [units.any(one.pair.wrong[rows]) for one, rows in asked]
         inside = [units.any(one.lacking[rows]) & units.any(one.pair.has_feature[rows]) for one, rows in asked]
-        return _paired(*(of[inside[0] & inside[1]] for of in wrong), margin)
+        both = inside[0] & inside[1]
+        return _paired(wrong[0][both], wrong[1][both], margin)
     assert a.counted is not None and b.counted is not None
     counts = [(one.errors_with_feature, one.rows_with_feature) for one in (a.counted, b.counted)]
     return _unpaired(*counts[0], *counts[1], margin)

@@ -71,7 +71,9 @@ class Looking(Group):
     human_template: Path | None = option(
         None, "Write a CSV of rows for a person to label; never overwrites.", check=refuse_existing
     )
-    human_rows: int | None = option(None, "Rows in it for each finding, 100 by default,", within=Range(low=4))
+    human_rows: int | None = option(
+        None, "Rows in it for each finding, 100 by default, those that the audit rejects first,", within=Range(low=4)
+    )
     chat: Any = option(None, "CHAT of a scorer that names none (vision-language).", shown=str)
     batch_size: int | None = option(None, "Images that a model of this process looks at together,", within=Range(low=1))
 

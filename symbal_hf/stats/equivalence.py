@@ -48,7 +48,7 @@ def equivalent_paired(only_a: int, only_b: int, n: int, margin: float) -> float:
         only_a: rows that have the property in A alone; `only_b` in B alone.
 
     >>> round(equivalent_paired(0, 0, 100, 0.05), 3), round(equivalent_paired(0, 0, 20, 0.05), 3)
-    (0.011, 0.153)
+    (0.011, 0.152)
     """
     if n <= 0:
         return 1.0
