@@ -148,7 +148,11 @@ def test_several_captions_of_one_image_are_one_image(tmp_path):
         unread = symbal_hf.compare(*results, match="exact", measure=False)
         assert (unread.overall is None) == (times > 1)  # which rows show one image is not told without rows
     once, often = (of_pair(found[times], "sink", "toilet") for times in (1, 5))
-    assert found[5].paired and once.difference == often.difference and once.a.rows_with_feature == often.a.rows_with_feature == 80
+    assert (
+        found[5].paired
+        and once.difference == often.difference
+        and once.a.rows_with_feature == often.a.rows_with_feature == 80
+    )
     assert found[1].overall == found[5].overall and found[5].overall.rows_a == 240
 
 
@@ -356,3 +360,12 @@ def test_two_halves_of_one_model_are_the_same(shared_data, tmp_path):
         assert {one.verdict for one in found.findings} <= {"same", "not shown"} and not found.paired
         alone += sum(one.reported_a != one.reported_b for one in found.findings)
     assert alone >= 10
+
+
+def test_all_errors_together_show_what_single_findings_do_not(shared_data):
+    names, folder = ("pope__llava-v0-13b__instruction1", "pope__minigpt4__instruction1"), shared_data / "mllm_coco"
+    found = symbal_hf.compare(*(real(folder, name) for name in names))
+    d = found.overall
+    assert found.counts == {"less": 3, "same": 0, "more": 0, "not shown": 7, "not measured": 0}
+    assert (found.overall_verdict, d.paired, d.rows_a) == ("less", True, 2000) and d.p_value < 1e-40
+    assert (round(d.rate_a, 3), round(d.rate_b, 3)) == (0.199, 0.072) and -0.146 < d.low < d.high < -0.107

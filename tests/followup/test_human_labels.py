@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kitchen_case import colours, kitchen, labelled, only
+from scipy.stats import binom
 from sklearn.metrics import cohen_kappa_score
 from typer.testing import CliRunner
 
@@ -176,3 +177,10 @@ def test_an_error_as_frequent_everywhere_is_not_confirmed_by_its_being_one():
     finding = symbal_hf.Finding("t", "v", ("t",), ("v",), *[0.0] * 6, 30, 200, 100, 1000)
     assert fisher_greater(30, 200, 130, 1200) < 0.05 and wilson(40, 60)[0] > 0.5
     assert verdict_of(finding, 40, 60) == "open" and verdict_of(finding, 60, 60) == "confirmed"
+
+
+def test_twenty_answers_confirm_what_is_mostly_right_and_not_what_is_right_by_half():
+    finding = symbal_hf.Finding("t", "v", ("t",), ("v",), *[0.0] * 6, 40, 60, 2, 600)
+    said = [verdict_of(finding, yes, 20) for yes in range(21)]
+    assert said == ["contradicted"] * 6 + ["open"] * 9 + ["confirmed"] * 6
+    assert binom.sf(14, 20, 0.9) > 0.98 and binom.sf(14, 20, 0.5) < 0.025 and binom.sf(14, 20, 0.1) < 1e-9
