@@ -64,14 +64,15 @@ def read_pairs(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def measured(evidence: Evidence) -> list[Asked]:
-    """The pairs whose names the evidence was asked for, in their order, over all rows whose image lacks t."""
-    concepts, beliefs = evidence.concepts, evidence.beliefs
+    """The pairs whose names the evidence was asked for, in their order, over all images that lack t."""
+    concepts, beliefs, units = evidence.concepts, evidence.beliefs, evidence.units
     places = list(zip(concepts.asked[::2], concepts.asked[1::2], strict=True))
     out = []
     for t, v in places:
-        error = error_share(t, beliefs.log_ratio[concepts.stated(t), t])
+        error = error_share(t, beliefs.log_ratio[units.first(concepts.stated(t)), t])
         rows = judge_rows(concepts, beliefs, error, wholes=evidence.wholes.get(t, ()))
-        pair = make_pair(concepts, beliefs, error, rows, [v], scores=np.zeros(1), tried=len(set(places)))
+        tried = len(set(places))
+        pair = make_pair(concepts, beliefs, error, rows, [v], scores=np.zeros(1), tried=tried, units=units)
         out.append(Asked(pair, rows.lacking))
     return out
 

@@ -10,7 +10,7 @@ import typer
 from symbal_hf.cli.options import AuditArgument, Only, VocabularyOption, like
 from symbal_hf.cli.screen import progress, say, say_by, show_table
 from symbal_hf.core.options import Asking, Chance, Moved, Parts, Placing, Reading, given
-from symbal_hf.followup.options import Looking
+from symbal_hf.followup.options import Comparing, Looking, Repairing
 from symbal_hf.results.repaired import OutputFormat, Policy
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def sentence(one: Validated) -> str:
 def compare(
     a: Annotated[Path, typer.Argument(help="Folder of the audit from before, with its findings.json.")],
     b: Annotated[Path, typer.Argument(help="Folder of the audit from after.")],
+    *,
     out: Annotated[
         Path, typer.Option(help="New or empty folder for comparison.json, comparison.csv and comparison.md.")
     ] = Path("symbal-comparison"),
@@ -87,13 +88,15 @@ def compare(
     ] = True,
     source_a: Annotated[Path | None, typer.Option(help="Where the rows of A lie now, if they were moved.")] = None,
     source_b: Annotated[Path | None, typer.Option(help="Where the rows of B lie now, if they were moved.")] = None,
+    comparing: Comparing,
 ) -> None:
-    """Compare two audits: which errors are gone, less, the same, more or new."""
+    """Compare two audits: which errors are less, more or shown to be the same, and what is not shown."""
     from symbal_hf.followup.compare import compare as run_compare
     from symbal_hf.results.comparison import check_new
 
     check_new(out)
-    found = run_compare(a, b, match=match, measure=measure, source_a=source_a, source_b=source_b, progress=progress)
+    how = {"match": match, "measure": measure, "source_a": source_a, "source_b": source_b}
+    found = run_compare(a, b, progress=progress, **how, **given(comparing))  # type: ignore[arg-type]
     _show_comparison(found)
     for note in found.notes:
         say(f"note: {note}")
@@ -102,7 +105,7 @@ def compare(
 
 
 def _show_comparison(found: Comparison) -> None:
-    from symbal_hf.results.comparison import SAME, cells
+    from symbal_hf.results.comparison import cells
 
     if not found.findings:
         return
@@ -110,8 +113,8 @@ def _show_comparison(found: Comparison) -> None:
     names = ("captions wrongly say", "when the image shows", "in B")
     numbers = ("A: with / without", "B: with / without", "points (95 %)", "p (Holm)")
     show_table(f"A: {found.a.source}, B: {found.b.source} ({how})", names, numbers, map(cells, found.findings))
-    if found.counts["same"]:
-        say(SAME)
+    if found.counts["same"] or found.counts["not shown"]:
+        say(found.about_same)
     for one in found.findings:
         if one.reason is not None:
             say(f"{one.textual_error} with {one.visual_feature} was not measured: {one.reason}")
@@ -138,6 +141,7 @@ def repair(
     chat: Annotated[
         str | None, like(Parts, "chat", "CHAT that rewrites: hf:MODEL[@revision] or openai:URL#MODEL.")
     ] = None,
+    repairing: Repairing,
     moved: Moved,
     asking: Annotated[Asking, Only(prompts="Folder whose rewrite_caption.jinja replaces the packaged prompt.")],
     placing: Placing,
@@ -155,7 +159,7 @@ def repair(
         output_format=output_format,
         chat=chat,
         progress=progress,
-        **given(moved, asking, placing, chance),
+        **given(repairing, moved, asking, placing, chance),
     )
     say_by("repair", done=done, counts=done.counts)
 

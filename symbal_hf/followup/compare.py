@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbal_hf.auditing.units import Units
 from symbal_hf.core.errors import BadData, ChatFailed, MissingModel
-from symbal_hf.core.options import refuse_idle
+from symbal_hf.core.options import refuse_idle, take
 from symbal_hf.core.store import Store
 from symbal_hf.data.again import check_same_rows, reread
 from symbal_hf.data.table import AuditData
+from symbal_hf.followup.options import Comparing
 from symbal_hf.followup.remeasure import Remeasured, measure_again
 from symbal_hf.matching.judge import Remembering
 from symbal_hf.matching.load import load_judge
@@ -24,12 +27,13 @@ from symbal_hf.models.encoders.embedding import Progress, quiet
 from symbal_hf.results.comparison import Change, Compared, Comparison, Difference, Side
 from symbal_hf.results.findings import AuditResult, Finding, load_result
 from symbal_hf.stats.contingency import corrected, difference_interval, fisher_two_sided, mcnemar, paired_interval
+from symbal_hf.stats.equivalence import equivalent, equivalent_paired
 
 ALPHA = 0.05
 IN_BOTH = 0.9  # share of the rows that must be on both sides: those that one lacks may have been dropped for the error
 LOOKED_AT = 20  # images that are held against each other to see whether equal ids mean equal images
 Source = AuditData | str | Path
-Common = tuple[NDArray[np.int64], NDArray[np.int64]]  # where the same images stand in A and in B
+Common = tuple[NDArray[np.int64], NDArray[np.int64], Units]  # where the same rows stand in A and in B; their images
 Name = tuple[str, str]  # of t and of v
 Matched = tuple[Name, tuple[Finding | None, Finding | None]]  # and what A and B report of them
 
@@ -50,6 +54,7 @@ class _Audit:
 
     result: AuditResult
     data: AuditData | None
+    units: Units  # of these rows
     problem: str | None
     entries: tuple[_Entry, ...]
     folder: str | None = None
@@ -65,12 +70,18 @@ def compare(
     source_b: Source | None = None,
     store: Store | None = None,
     progress: Progress = quiet,
+    **options: Any,
 ) -> Comparison:
     """Hold the findings of two audits against each other, such as of two models, or of one before and after a change.
 
     Findings are one where both t and v mean the same. The rows of both audits are read and judged again, as each audit
     judged them, so that what only one side reports is measured on the other, and, where both are of the same images,
-    rows are compared one by one: over the images that both judge to show v and to lack t.
+    they are compared one by one: over the images that both judge to show v and to lack t. Several captions of an image
+    count once, as wrong where one of them is.
+
+    A finding is "less" or "more" where a two-sided exact test and the interval say so; "same" only where two one-sided
+    tests show the rates to be less than the margin apart (`symbal_hf.stats.equivalence`); else "not shown". Each of the
+    two questions is corrected by Holm for all findings compared. The same is said once of all findings together.
 
     Args:
         a: the audit from before, or the folder that it was written to.
@@ -81,10 +92,14 @@ def compare(
         source_a: where the rows of A lie now, or the rows themselves; `source_b` those of B.
         store: where embeddings and answers are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
+        options: `margin` of `symbal_hf.followup.options.Comparing`, by default .05: the least rate that an audit calls
+            an error (`min_rate`).
 
     Raises:
         FileNotFoundError: no findings.json in a folder.
         BadData: no such judge.
+        TypeError: an option that is not there.
+        ValueError: a margin outside its range.
 
     >>> import symbal_hf
     >>> toilet = {"caption": "A toilet. A sink.", "objects": ["toilet"]}
@@ -93,9 +108,10 @@ def compare(
     >>> from symbal_hf.data.table import load_data
     >>> rows = load_data([{**toilet, "caption": "A toilet."}, *others] * 20)
     >>> after = symbal_hf.audit(rows, scorer="objects")
-    >>> symbal_hf.compare(before, after, source_a=load_data([toilet, *others] * 20), source_b=rows).counts["gone"]
+    >>> symbal_hf.compare(before, after, source_a=load_data([toilet, *others] * 20), source_b=rows).counts["less"]
     1
     """
+    (comparing,) = take(options, Comparing, by="compare")
     if not measure:
         refuse_idle("without measure no rows are read", source_a=source_a, source_b=source_b)
     store = store or Store()
@@ -110,19 +126,21 @@ def compare(
         sides.append(replace(side, folder=folders[place]))
     common, why_unpaired = _common(*sides)
     pairs = list(zip(sides[0].entries, sides[1].entries, strict=True))
-    differences = [_difference(one, other, common) for one, other in pairs]
-    measured = [d for d in differences if isinstance(d, Difference)]
-    p = iter(corrected([d.p_value for d in measured], method="holm").tolist())
+    differences = [_difference(one, other, common, comparing.margin) for one, other in pairs]
+    tests = iter(_tests([d for d in differences if isinstance(d, Difference)]))
     findings = tuple(
-        _compared(name, pair, sides, d, next(p) if isinstance(d, Difference) else None)
+        _compared(name, pair, d, next(tests) if isinstance(d, Difference) else (None, None))
         for (name, _), pair, d in zip(matched, pairs, differences, strict=True)
     )
+    overall = _overall(sides, differences, common, comparing.margin)
     read = [side.data for side in sides if side.data is not None]
     return Comparison(
         a=_side(sides[0]),
         b=_side(sides[1]),
         findings=findings,
-        overall=_overall(sides, differences, common),
+        overall=overall,
+        overall_verdict="not measured" if overall is None else _verdict(overall, *_tests([overall])[0]),
+        margin=comparing.margin,
         paired=common is not None,
         rows_in_common=len(set(read[0].ids) & set(read[1].ids)) if len(read) == 2 else None,
         why_unpaired=why_unpaired,
@@ -165,13 +183,14 @@ def _worked_out(
 ) -> _Audit:
     """One side with what it reports under each name; its rows are judged again where that is possible."""
     wanted = [name if own is None else (own.textual_error, own.visual_feature) for name, own in reported]
-    data, problem, again = None, "its rows were not judged again (--no-measure)", list[Remeasured | str]()
+    problem = "its rows were not judged again (--no-measure)"
+    data, units, again = None, Units(), list[Remeasured | str]()
     if measure:
         try:
             if isinstance(source, AuditData):
                 check_same_rows(result, source)
             rows = source if isinstance(source, AuditData) else reread(result, source=source)
-            data, again = measure_again(result, rows, wanted, judge=judge, store=store, progress=progress)
+            data, units, again = measure_again(result, rows, wanted, judge=judge, store=store, progress=progress)
         except (BadData, ChatFailed, MissingModel, OSError) as error:
             problem = str(error)
     entries = []
@@ -181,7 +200,7 @@ def _worked_out(
         else:
             counted = own or _same_pair((*result.asked, *result.suspects), name, judge)
             entries.append(_Entry(own, None, counted, found))
-    return _Audit(result, data, problem if data is None else None, tuple(entries))
+    return _Audit(result, data, units, problem if data is None else None, tuple(entries))
 
 
 def _common(a: _Audit, b: _Audit) -> tuple[Common | None, str | None]:
@@ -197,7 +216,11 @@ def _common(a: _Audit, b: _Audit) -> tuple[Common | None, str | None]:
     if unlike := _unlike(a.data, b.data, rows):
         return None, f"the rows have ids in common and are of different images: {unlike}"
     here, there = np.array(rows, np.int64).T
-    return (here, there), None
+    units = Units()
+    for side, places in ((a, here), (b, there)):
+        if side.units.image is not None:
+            units = Units(np.unique(side.units.image[places], return_inverse=True)[1])
+    return (here, there, units), None
 
 
 def _unlike(a: AuditData, b: AuditData, rows: Sequence[tuple[int, int]]) -> str | None:
@@ -219,85 +242,82 @@ def _unlike(a: AuditData, b: AuditData, rows: Sequence[tuple[int, int]]) -> str 
     return "their image files differ" if equal and 2 * sum(equal) < len(equal) else None
 
 
-def _difference(a: _Entry, b: _Entry, common: Common | None) -> Difference | str:
+def _difference(a: _Entry, b: _Entry, common: Common | None, margin: float) -> Difference | str:
     """The difference of the error rates with v, or why there is none."""
     for name, entry in (("A", a), ("B", b)):
         if entry.counted is None:
             return f"in {name}: {entry.problem}"
     if common is not None and a.again is not None and b.again is not None:
-        asked = [(entry.again.asked, rows) for entry, rows in zip((a, b), common, strict=True) if entry.again]
-        wrong = [one.pair.wrong[rows] for one, rows in asked]
-        inside = np.logical_and(*((one.lacking & one.pair.has_feature)[rows] for one, rows in asked))
-        return _paired(wrong[0][inside], wrong[1][inside])
+        *places, units = common
+        asked = [(entry.again.asked, rows) for entry, rows in zip((a, b), places, strict=True) if entry.again]
+        wrong = [units.any(one.pair.wrong[rows]) for one, rows in asked]
+        inside = [units.any(one.lacking[rows]) & units.any(one.pair.has_feature[rows]) for one, rows in asked]
+        both = inside[0] & inside[1]
+        return _paired(wrong[0][both], wrong[1][both], margin)
     assert a.counted is not None and b.counted is not None
     counts = [(one.errors_with_feature, one.rows_with_feature) for one in (a.counted, b.counted)]
-    return _unpaired(*counts[0], *counts[1])
+    return _unpaired(*counts[0], *counts[1], margin)
 
 
-def _paired(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Difference | str:
-    """Of the same rows: B minus A."""
+def _paired(a: NDArray[np.bool_], b: NDArray[np.bool_], margin: float) -> Difference | str:
+    """Of the same images: B minus A."""
     if not len(a):
         return "no image that both audits judge shows v and lacks t"
     both, only_a, only_b = int((a & b).sum()), int((a & ~b).sum()), int((b & ~a).sum())
     neither, n = len(a) - both - only_a - only_b, len(a)
     low, high = paired_interval(both, only_b, only_a, neither)
-    return Difference(
-        both + only_a, n, both + only_b, n, both, (only_b - only_a) / n, low, high, mcnemar(only_a, only_b)
-    )
+    tests = mcnemar(only_a, only_b), equivalent_paired(only_a, only_b, n, margin)
+    return Difference(both + only_a, n, both + only_b, n, both, (only_b - only_a) / n, low, high, *tests)
 
 
-def _unpaired(errors_a: int, rows_a: int, errors_b: int, rows_b: int) -> Difference | str:
-    """Of different rows: B minus A."""
+def _unpaired(errors_a: int, rows_a: int, errors_b: int, rows_b: int, margin: float) -> Difference | str:
+    """Of different images: B minus A."""
     if not rows_a or not rows_b:
         return f"no image of {'A' if not rows_a else 'B'} shows v and lacks t"
     low, high = difference_interval(errors_b, rows_b, errors_a, rows_a)
     gap = errors_b / rows_b - errors_a / rows_a
-    return Difference(
-        errors_a, rows_a, errors_b, rows_b, None, gap, low, high, fisher_two_sided(errors_a, rows_a, errors_b, rows_b)
-    )
+    counts = (errors_a, rows_a, errors_b, rows_b)
+    return Difference(*counts, None, gap, low, high, fisher_two_sided(*counts), equivalent(*counts, margin))
+
+
+def _tests(of: Sequence[Difference]) -> list[tuple[float, float]]:
+    """For each difference the p-values that the rates are one, and that they are the margin or more apart, by Holm."""
+    differ = corrected([d.p_value for d in of], method="holm").tolist()
+    return list(zip(differ, corrected([d.p_value_same for d in of], method="holm").tolist(), strict=True))
+
+
+def _verdict(d: Difference, p: float, p_same: float) -> Change:
+    """What the two corrected p-values and the interval show."""
+    if p < ALPHA and not d.low <= 0 <= d.high:
+        return "less" if d.difference < 0 else "more"
+    return "same" if p_same < ALPHA else "not shown"
 
 
 def _compared(
-    name: tuple[str, str], pair: Sequence[_Entry], sides: Sequence[_Audit], d: Difference | str, p: float | None
+    name: Name, pair: Sequence[_Entry], d: Difference | str, tests: tuple[float, float] | tuple[None, None]
 ) -> Compared:
-    verdict: Change = "not measured"
-    if isinstance(d, Difference):
-        assert p is not None
-        made_a, made_b = map(_makes_error, pair, sides)
-        if p >= ALPHA or d.low <= 0 <= d.high:
-            verdict = "same"
-        elif d.difference < 0:
-            verdict = "less" if made_b else "gone"
-        else:
-            verdict = "more" if made_a else "new"
     a, b = pair
+    p, p_same = tests
     return Compared(
         *name,
         a.reported is not None,
         b.reported is not None,
-        verdict,
+        "not measured" if isinstance(d, str) or p is None or p_same is None else _verdict(d, p, p_same),
         a.counted and replace(a.counted, examples=(), affected=()),
         b.counted and replace(b.counted, examples=(), affected=()),
         a.again.names if a.again else (),
         b.again.names if b.again else (),
         d if isinstance(d, Difference) else None,
         p,
+        p_same,
         d if isinstance(d, str) else None,
     )
 
 
-def _makes_error(entry: _Entry, side: _Audit) -> bool:
-    """Whether the captions of this side make the error: it is reported, or goes with v, and often enough to be."""
-    finding, options = entry.counted, side.result.provenance
-    if entry.reported is not None or finding is None:
-        return entry.reported is not None
-    return finding.p_value < options.get("alpha", ALPHA) and finding.error_rate_with >= options.get("min_rate", 0.05)
-
-
 def _overall(
-    sides: Sequence[_Audit], differences: Sequence[Difference | str], common: Common | None
+    sides: Sequence[_Audit], differences: Sequence[Difference | str], common: Common | None, margin: float
 ) -> Difference | None:
-    """Of the share of rows in which any finding that has a difference is stated wrongly."""
+    """Of the share of images with a caption that states wrongly what any finding that has a difference is about."""
     entries = [
         [entry for entry, d in zip(side.entries, differences, strict=True) if isinstance(d, Difference)]
         for side in sides
@@ -309,25 +329,28 @@ def _overall(
         again = [one.again for one in of if one.again is not None]
         masks.append(np.any([one.asked.pair.wrong for one in again], axis=0) if len(again) == len(of) else None)
     if common is not None and masks[0] is not None and masks[1] is not None:
-        d = _paired(masks[0][common[0]], masks[1][common[1]])
+        a, b, units = common
+        d = _paired(units.any(masks[0][a]), units.any(masks[1][b]), margin)
         return d if isinstance(d, Difference) else None
-    counts = list(map(_rows_affected, sides, entries, masks))
+    counts = list(map(_images_affected, sides, entries, masks))
     if counts[0] is None or counts[1] is None:
         return None
-    d = _unpaired(*counts[0], *counts[1])
+    d = _unpaired(*counts[0], *counts[1], margin)
     return d if isinstance(d, Difference) else None
 
 
-def _rows_affected(side: _Audit, entries: Sequence[_Entry], mask: NDArray[np.bool_] | None) -> tuple[int, int] | None:
-    """How many rows are affected, of how many; None where the audit lists no rows for one of the findings."""
+def _images_affected(side: _Audit, entries: Sequence[_Entry], mask: NDArray[np.bool_] | None) -> tuple[int, int] | None:
+    """How many images are affected, of how many; None where the audit does not list the images of each finding."""
     if mask is not None:
-        return int(mask.sum()), len(mask)
-    ids: set[str] = set()
+        return int(side.units.any(mask).sum()), side.units.count(len(mask))
+    ids, rows = set[str](), side.result.counts["rows"]
+    if side.result.counts.get("images", rows) < rows:  # rows are listed, and not which of them show one image
+        return None
     for finding in (entry.counted for entry in entries):
         if finding is None or len(finding.affected) != finding.errors_with_feature + finding.errors_without_feature:
             return None
         ids.update(finding.affected_ids)
-    return len(ids), side.result.counts["rows"]
+    return len(ids), rows
 
 
 def _side(side: _Audit) -> Side:

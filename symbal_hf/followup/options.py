@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import Group, Range, option, refuse_idle, refuse_idle_of_chat
+from symbal_hf.core.options import Gates, Group, Range, defaults_of, option, refuse_idle, refuse_idle_of_chat
 
 
 def _check_threshold(threshold: float) -> None:
@@ -20,6 +20,28 @@ def refuse_existing(path: str | Path) -> None:
     """Raise where a template would overwrite what may hold a person's work."""
     if Path(path).exists():
         raise BadData(f"{path} exists, and may hold somebody's labels; name another file, or take it away.")
+
+
+@dataclass(frozen=True)
+class Comparing(Group):
+    """What counts as the same."""
+
+    # Half the width of "the same": the least rate that an audit calls an error at all (`min_rate`), so that a
+    # change below it alone neither makes a finding nor ends one.
+    margin: float = option(
+        defaults_of(Gates)["min_rate"],
+        'Error rates of A and B are "same" where they are shown to differ by less than this,',
+        within=Range(0, 1, open=True),
+    )
+
+
+@dataclass(frozen=True)
+class Repairing(Group):
+    """What is repaired."""
+
+    suspected: bool = option(
+        False, "Repair what is only suspected, too: pairs that rest on one judge's word, numbered after the findings."
+    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +71,9 @@ class Looking(Group):
     human_template: Path | None = option(
         None, "Write a CSV of rows for a person to label; never overwrites.", check=refuse_existing
     )
-    human_rows: int | None = option(None, "Rows in it for each finding, 100 by default,", within=Range(low=4))
+    human_rows: int | None = option(
+        None, "Rows in it for each finding, 100 by default, those that the audit rejects first,", within=Range(low=4)
+    )
     chat: Any = option(None, "CHAT of a scorer that names none (vision-language).", shown=str)
     batch_size: int | None = option(None, "Images that a model of this process looks at together,", within=Range(low=1))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from symbal_hf.auditing.asked import Asked, measured
 from symbal_hf.auditing.evidence import gather, vocabulary_of
+from symbal_hf.auditing.units import Units
 from symbal_hf.auditing.verdict import finding_of
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
@@ -38,8 +39,10 @@ def measure_again(
     judge: NameJudge,
     store: Store | None = None,
     progress: Progress = quiet,
-) -> tuple[AuditData, list[Remeasured | str]]:
-    """The rows of a finished audit that could be judged, and each pair (t, v) on them, or why it could not be measured.
+) -> tuple[AuditData, Units, list[Remeasured | str]]:
+    """The rows of a finished audit that could be judged, which of them show one image, and each pair (t, v) on them.
+
+    A pair that could not be measured is the reason instead.
 
     Its scorer or composition, its vocabulary and its policy for bad rows hold. Where concepts are the captions' own
     noun phrases, whatever `judge` takes for t counts as t: another model may say "television" where this one says "tv".
@@ -85,7 +88,7 @@ def measure_again(
         found = replace(finding_of(evidence, asked.pair, [t_index], [v_index]), examples=(), affected=())
         others = tuple(sorted(other for other, counted in same.items() if counted == name))
         out[index] = f"both names mean {name!r} there" if t_index == v_index else Remeasured(asked, found, others)
-    return evidence.data, out
+    return evidence.data, evidence.units, out
 
 
 def other_names_of(captions: Sequence[str], errors: Sequence[str], judge: NameJudge) -> dict[str, str]:

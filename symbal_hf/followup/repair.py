@@ -30,6 +30,7 @@ from symbal_hf.data.copying import open_source, write_table
 from symbal_hf.data.formats.plain_text import literal
 from symbal_hf.data.table import AuditData
 from symbal_hf.data.vocabulary import load_vocabulary
+from symbal_hf.followup.options import Repairing
 from symbal_hf.followup.repair_plan import Plan, Rewrite
 from symbal_hf.followup.rerun import audit_command
 from symbal_hf.models.chat.protocol import ChatModel
@@ -66,19 +67,22 @@ def repair(
             "drop-row" leaves the rows out; "rewrite" lets a chat model say the caption without the error, and drops
             the sentences where its answer fails a check.
         out: a new folder (or an empty one) for the table, diff.jsonl and repair.json. It appears whole or not at all.
-        findings: which of `result.findings`, counted from 0; all of them by default.
+        findings: which of `result.findings`, counted from 0; all of them by default. What is only suspected follows
+            (`result.suspected`), and is repaired if told so.
         vocabulary: classes with synonyms, where the audit had them in memory or their file lies elsewhere now.
         output_format: "auto" is the source's own for tables of JSON lines, JSON, CSV, TSV and parquet, among them
             conversations, of which only the text of the first answer changes; parquet for any other source.
         chat: the model of the policy "rewrite": hf:MODEL[@revision], openai:URL#MODEL, or an object.
         store: where answers and embeddings are kept; by default one file under the user's cache folder.
         progress: wraps long loops.
-        options: flat keywords of `Moved`, `Asking`, `Placing` and `Chance` in `symbal_hf.core.options`. A source may
-            also be the audited rows themselves, where they were in memory; image_root is looked at only to check
-            rewritten captions, and a folder of `prompts` has a rewrite_caption.jinja.
+        options: flat keywords of `Repairing` in `symbal_hf.followup.options` (suspected) and of `Moved`, `Asking`,
+            `Placing` and `Chance` in `symbal_hf.core.options`. A source may also be the audited rows themselves, where
+            they were in memory; image_root is looked at only to check rewritten captions, and a folder of `prompts` has
+            a rewrite_caption.jinja.
 
     Raises:
-        BadData: rows that are not those that were audited, a format that cannot hold them, or `out` is not empty.
+        BadData: rows that are not those that were audited, a format that cannot hold them, `out` is not empty, or a
+            finding that is only suspected, without `suspected`.
         ChatFailed: the chat model gave no answer at all.
         FileNotFoundError: no audit, no source.
         TypeError: an option that is not there.
@@ -95,8 +99,9 @@ def repair(
     20
     """
     result = result if isinstance(result, AuditResult) else load_result(result)
-    moved, asking, placing, chance = take(options, Moved, Asking, Placing, Chance, by="repair")
-    chosen = _chosen(result, policy, output_format, findings, chat, asking, placing, chance)
+    repairing, moved, asking, placing, chance = take(options, Repairing, Moved, Asking, Placing, Chance, by="repair")
+    _check(result, policy, output_format, chat, asking, placing, chance)
+    chosen, alone = _chosen(result, findings, suspected=repairing.suspected)
     out = Path(out)
     data, where = _audited_rows(result, out, moved)
     words = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
@@ -137,20 +142,13 @@ def repair(
         command, notes = audit_command(
             result, data, table, out=again, kind=opened.kind, join=moved.join, dropped=dropped, vocabulary=vocabulary
         )
-        done = Repaired(policy, counts, out, table, out / DIFF, out / SUMMARY, command, notes, provenance)
+        done = Repaired(policy, counts, out, table, out / DIFF, out / SUMMARY, command, notes + alone, provenance)
         (part / SUMMARY).write_text(_summary(done, result, chosen, opened.name), "utf-8")
     return done
 
 
-def _chosen(
-    result: AuditResult,
-    policy: Policy,
-    output_format: OutputFormat,
-    findings: Sequence[int] | None,
-    chat: Any,
-    *groups: Group,
-) -> tuple[Finding, ...]:
-    """The findings to repair; raises where an option makes no sense, before anything is read."""
+def _check(result: AuditResult, policy: Policy, output_format: OutputFormat, chat: Any, *groups: Group) -> None:
+    """Raise where an option makes no sense, before anything is read."""
     for name, value, known in (("policy", policy, Policy), ("output_format", output_format, OutputFormat)):
         if value not in get_args(known):
             raise ValueError(f"{name}={value!r}; it is one of {', '.join(get_args(known))}.")
@@ -160,13 +158,33 @@ def _chosen(
         refuse_idle("only the policy rewrite asks a chat model", chat=chat, **values_of(*groups))
     elif result.provenance.get("models", {}).get("composition") is None:  # of which rewritten captions are checked
         refuse_idle_of_chat(chat, **values_of(*groups[:-1]))
-    if findings is None:
-        return result.findings
-    if odd := [n for n in findings if not 0 <= n < len(result.findings)]:
-        last = len(result.findings) - 1
-        has = f"the audit has findings 0 to {last}" if last >= 0 else "the audit found nothing"
-        raise ValueError(f"no finding {odd[0]}; {has}.")
-    return tuple(result.findings[n] for n in dict.fromkeys(findings))
+
+
+def _chosen(
+    result: AuditResult, numbers: Sequence[int] | None, *, suspected: bool
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings to repair, and a note on suspects that are left alone.
+
+    Raises where there is no such finding, or where it is suspected and that was not told.
+    """
+    known = (*result.findings, *result.suspected)
+    chosen = known if suspected else result.findings
+    if numbers is not None:
+        if odd := [n for n in numbers if not 0 <= n < len(known)]:
+            has = f"the audit has findings 0 to {len(known) - 1}" if known else "the audit found nothing"
+            raise ValueError(f"no finding {odd[0]}; {has}.")
+        chosen = tuple(known[n] for n in dict.fromkeys(numbers))
+    only = next((f for f in chosen if f.state == "suspected"), None)
+    if suspected and only is None:
+        refuse_idle("none of these findings is only suspected", suspected=True)
+    if only is not None and not suspected:
+        raise BadData(
+            f"finding {known.index(only)}, {only.textual_error!r} with {only.visual_feature!r}, rests on one judge's "
+            "word and is only suspected; to repair it all the same, give suspected (--suspected)."
+        )
+    left = ", ".join(f"{f.textual_error!r} with {f.visual_feature!r}" for f in result.suspected if f not in chosen)
+    note = f"{left}: only suspected, and not repaired unless told so by suspected (--suspected)"
+    return chosen, (note,) if left else ()
 
 
 def _audited_rows(result: AuditResult, out: Path, moved: Moved) -> tuple[AuditData, Any]:
@@ -229,7 +247,12 @@ def _summary(done: Repaired, result: AuditResult, findings: Sequence[Finding], s
         "policy": done.policy,
         "counts": {**asdict(done.counts), "changed": done.counts.changed, "written": done.counts.written},
         "findings": [
-            {"textual_error": f.textual_error, "visual_feature": f.visual_feature, "rows": len(f.affected)}
+            {
+                "textual_error": f.textual_error,
+                "visual_feature": f.visual_feature,
+                "rows": len(f.affected),
+                "state": f.state,
+            }
             for f in findings
         ],
         "table": done.table.relative_to(done.folder).as_posix(),

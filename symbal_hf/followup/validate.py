@@ -13,17 +13,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from symbal_hf.auditing.units import units_of
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import Asking, Chance, Placing, Reading, names_of, refuse_idle, take, values_of
 from symbal_hf.core.store import Store
 from symbal_hf.followup.detectors import Detector, ObjectsDetector, Seen, images_of
-from symbal_hf.followup.human_labels import agreement_with, read_labels, rows_to_label, template_rows, write_template
+from symbal_hf.followup.human_labels import (
+    Labels,
+    person_on,
+    read_labels,
+    rejected_with_feature,
+    rows_to_label,
+    template_rows,
+    write_template,
+)
 from symbal_hf.followup.load_detector import load_detector
 from symbal_hf.followup.options import Looking, refuse_unread
 from symbal_hf.followup.second_look import Look, References, judge_references, look_again
 from symbal_hf.models.detectors.nanodet import class_of
 from symbal_hf.models.encoders.embedding import Progress, quiet
-from symbal_hf.results.findings import AuditResult, load_result
+from symbal_hf.results.findings import AuditResult, State, load_result
 from symbal_hf.results.validation import Box, HumanAgreement, Validated, Validation
 from symbal_hf.stats.contingency import fisher_greater, risk_ratio
 
@@ -88,8 +97,7 @@ def validate(
     shared: dict[str, Any] = {"store": store or Store(), "progress": progress}
     changed = {name: options[name] for name in names_of(Reading) if name in options}
     look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **changed)
-    human, seed = looking.human, chance.seed
-    labels = None if human is None else read_labels(human, errors=look.errors, ids=look.data.ids)
+    labels = Labels() if looking.human is None else read_labels(looking.human, errors=look.errors, ids=look.data.ids)
     looking = _settled(look, looking)
     refuse_unread(looking, values_of(asking), values_of(placing))
     detector = load_detector(
@@ -101,13 +109,14 @@ def validate(
     feature = _at_least(seen.scores, cut)
     shown = None if seen_errors is None else _at_least(seen_errors, cut)
     references = judge_references(look, looking, asking, placing, seen=shown, **shared)
-    findings, lines = [], list[dict[str, str]]()
-    for i, (t, v, boxes) in enumerate(zip(look.errors, look.features, _boxes(look, seen, cut), strict=True)):
-        has, wrong = feature[:, i], references.erroneous[:, i]
-        said = None if labels is None else agreement_with(labels, t, look.data.ids, wrong, seed=seed)
-        findings.append(compare_rates(t, v, has, wrong, stated=look.named[:, i], human=said, boxes=boxes))
+    findings, lines, ids, units = [], list[dict[str, str]](), look.data.ids, units_of(look.data.shown)
+    for i, (finding, boxes) in enumerate(zip(look.findings, _boxes(look, seen, cut), strict=True)):
+        t, v, has, wrong = finding.textual_error, finding.visual_feature, feature[:, i], references.erroneous[:, i]
+        rejected, stated = rejected_with_feature(finding, ids), look.named[:, i]
+        said = person_on(labels.of, finding, ids, wrong, rejected, units=units, seed=chance.seed)
+        findings.append(compare_rates(t, v, has, wrong, stated=stated, human=said, boxes=boxes, state=finding.state))
         if looking.human_template is not None:
-            drawn = rows_to_label(look.named[:, i], has, rows=looking.human_rows or 100, seed=seed)
+            drawn = rows_to_label(stated, has, units.first(rejected), rows=looking.human_rows or 100, seed=chance.seed)
             lines += template_rows(look.data, t, v, drawn, look.sentences(i))
     if looking.human_template is not None:
         write_template(looking.human_template, lines)
@@ -120,9 +129,9 @@ def validate(
         "threshold": cut,
         "calibrated": fitted,
         "unreadable_images": len(seen.bad),
-        "seed": seed,
+        "seed": chance.seed,
         **_unknown(look, detector, references, feature),
-        "human": None if labels is None else labels.to_dict(str(human)),
+        "human": None if looking.human is None else labels.to_dict(str(looking.human)),
         **references.provenance,
     }
     judged_by = detector.name if references.scorer == "detector" else references.scorer
@@ -154,6 +163,7 @@ def compare_rates(
     stated: NDArray[np.bool_] | None = None,
     human: HumanAgreement | None = None,
     boxes: Mapping[str, tuple[Box, ...]] | None = None,
+    state: State | None = None,
 ) -> Validated:
     """How much likelier the error is with the feature, over all rows of which both are known.
 
@@ -165,7 +175,7 @@ def compare_rates(
         feature: (N,) 1 where v is in view, 0 where not, NaN where that is not known.
         erroneous: (N,) 1 where the caption refers to t erroneously, 0 where not, NaN where that is not known.
         stated: (N,) the caption states t; by default where it is referred to erroneously alone.
-        human: and `boxes`: as in `Validated`.
+        human: and `boxes`, `state`: as in `Validated`.
     """
     decided = ~(np.isnan(feature) | np.isnan(erroneous))
     has, wrong = feature[decided] > 0, erroneous[decided] > 0
@@ -187,6 +197,7 @@ def compare_rates(
         p_value=float(fisher_greater(a, n1, a + b, n1 + n0)),
         human=human,
         boxes=boxes or {},
+        state=state,
     )
 
 

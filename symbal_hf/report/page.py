@@ -67,6 +67,7 @@ def write_report(
         result=result,
         validation=validation,
         sections=[{"finding": f, "second": v, "cards": cards(f, images, v)} for f, v in looked],
+        suspected=[(f, _validated(validation, f)) for f in result.suspected],
         suspects=[(f, f.state) for f in result.suspects],
         asked=[(f, "found" if (f.textual_error, f.visual_feature) in found else "not found") for f in result.asked],
         map=result.fact_map,

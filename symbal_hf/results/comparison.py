@@ -14,24 +14,27 @@ from symbal_hf.core.files import write_whole
 from symbal_hf.results.findings import Finding, Verdict
 from symbal_hf.results.json import Told
 
-Change = Literal["gone", "less", "same", "more", "new", "not measured"]
+Change = Literal["less", "same", "more", "not shown", "not measured"]
 CHANGES: tuple[Change, ...] = get_args(Change)
 SAME = (
-    '"Same" says that no difference is shown: its interval contains 0, or its p-value, corrected by Holm for all '
-    "findings compared, is 0.05 or more."
+    '"Not shown" is not "same": neither a difference is shown nor that there is none. "Same" says that two one-sided '
+    "tests hold the rates to be less than {margin:.3g} points apart. p-values are corrected by Holm for all findings "
+    "compared; more images can settle what is not shown."
 )
 FILES = ("comparison.json", "comparison.csv", "comparison.md")
 
 
 @dataclass(frozen=True)
 class Difference(Told):
-    """An error rate in B minus the same rate in A.
+    """An error rate in B minus the same rate in A, of images: several captions of one count once.
 
     Attributes:
-        errors_a: of the `rows_a` rows that count in A; `errors_b` of `rows_b` likewise. Paired, they are the same rows.
-        errors_both: rows with the error in A and in B; None where rows are not paired.
+        errors_a: of the `rows_a` images that count in A; `errors_b` of `rows_b` likewise. Paired, they are the same.
+        errors_both: images with the error in A and in B; None where they are not paired.
         difference: in [-1, 1], negative where B errs less, with its 95 % interval (Newcombe 1998).
-        p_value: two-sided and exact: McNemar's over the same rows, else Fisher's.
+        p_value: two-sided and exact: McNemar's over the same images, else Fisher's.
+        p_value_same: of two one-sided score tests, against the rates being the margin or more apart
+            (`symbal_hf.stats.equivalence`).
     """
 
     errors_a: int
@@ -43,11 +46,12 @@ class Difference(Told):
     low: float
     high: float
     p_value: float
+    p_value_same: float = 1.0
     computed = ("rate_a", "rate_b", "paired")
 
     @property
     def paired(self) -> bool:
-        """Whether the same rows were looked at in A and in B."""
+        """Whether the same images were looked at in A and in B."""
         return self.errors_both is not None
 
     @property
@@ -69,12 +73,13 @@ class Compared(Told):
         textual_error: t, as A calls it where A reports it, else as B does.
         visual_feature: v likewise.
         reported_a: A reports it; `reported_b` B does.
-        verdict: "gone" (less, and B makes it no longer), "less", "same" (no difference is shown), "more", "new" (more,
-            and A did not make it), or "not measured".
+        verdict: "less" or "more", "same" (shown to be less than the margin apart), "not shown" (neither), or "not
+            measured".
         a: its statistics in A, or None; `b` in B. They have no examples and affected rows.
         names_a: what else counts as t in A's captions; `names_b` in B's.
         difference: of the error rates with v among images without t.
-        p_value_corrected: of the difference, by Holm for all findings compared.
+        p_value_corrected: of the difference, by Holm for all findings compared; `p_value_same_corrected` of the
+            equivalence likewise.
         reason: why it was not measured.
     """
 
@@ -89,6 +94,7 @@ class Compared(Told):
     names_b: tuple[str, ...] = ()
     difference: Difference | None = None
     p_value_corrected: float | None = None
+    p_value_same_corrected: float | None = None
     reason: str | None = None
 
 
@@ -122,7 +128,7 @@ class Comparison(Told):
     Attributes:
         a: the audit from before; `b` the one from after.
         findings: of both, those of A first.
-        overall: share of rows in which any of the findings that were measured on both sides is stated wrongly, with v
+        overall: share of images with a caption that makes any of the errors that were measured on both sides, with v
             or without; None where it cannot be told.
         paired: the rows of both are the same images, and are compared one by one.
         rows_in_common: ids that are in both; None where rows could not be read again.
@@ -130,6 +136,8 @@ class Comparison(Told):
         match: who says that two names mean the same.
         alpha: level of the verdicts.
         notes: what makes the two audits differ besides their captions.
+        overall_verdict: of `overall`, as of a finding; one test, so nothing is corrected.
+        margin: what is less than this apart is the same, in (0, 1).
 
     >>> a = Side(None, "a.csv", "objects", "none", findings=0, rows=40, rows_skipped=0)
     >>> Comparison(a, a, (), None, True, 40, None, match="lite", alpha=0.05).sentence
@@ -147,6 +155,8 @@ class Comparison(Told):
     alpha: float
     notes: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    overall_verdict: Change = "not measured"
+    margin: float | None = None
     computed = ("sentence", "counts")
 
     @property
@@ -154,6 +164,11 @@ class Comparison(Told):
         """How many findings have each verdict."""
         count = Counter(found.verdict for found in self.findings)
         return {change: count[change] for change in CHANGES}
+
+    @property
+    def about_same(self) -> str:
+        """What "same" and "not shown" say."""
+        return SAME.format(margin=100 * (self.margin or 0))
 
     @property
     def sentence(self) -> str:
@@ -165,9 +180,9 @@ class Comparison(Told):
         out = f"Of {total} {'finding' if total == 1 else 'findings'} of A or B: {counts} in B"
         if self.overall is not None:
             d = self.overall
-            of = f"{d.rows_a:,} rows of both" if d.paired else f"{d.rows_a:,} and {d.rows_b:,} rows"
-            out += f"; captions with any of them: {d.rate_a:.1%} in A, {d.rate_b:.1%} in B"
-            out += f" (difference {_points(d)} points, {of})"
+            of = f"{d.rows_a:,} images of both" if d.paired else f"{d.rows_a:,} and {d.rows_b:,} images"
+            out += f"; images with any of these errors in a caption: {d.rate_a:.1%} in A, {d.rate_b:.1%} in B, "
+            out += f"{self.overall_verdict} (difference {_points(d)} points, p {d.p_value:.1e}, {of})"
         return f"{out}."
 
     def write(self, folder: str | Path) -> dict[str, Path]:
@@ -196,7 +211,7 @@ class Comparison(Told):
         environment = Environment(loader=files, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         environment.filters.update(cell=_cell, cells=cells)  # no autoescape: this is Markdown
         page = environment.get_template("comparison.md.jinja")
-        return page.render(vars(self), sentence=self.sentence, same=SAME).rstrip() + "\n"
+        return page.render(vars(self), sentence=self.sentence, same=self.about_same).rstrip() + "\n"
 
 
 def check_new(folder: str | Path) -> Path:
@@ -242,7 +257,7 @@ def _row(finding: Compared | None) -> dict[str, Any]:
         **of(finding, "textual_error visual_feature verdict reported_a reported_b"),
         **of(finding and finding.a, f"{rates} rows_without_feature", "{}_a"),
         **of(finding and finding.b, f"{rates} rows_without_feature", "{}_b"),
-        **of(d, "difference low high p_value paired"),
+        **of(d, "difference low high p_value p_value_same paired"),
         **of(d, "errors_a rows_a errors_b rows_b", "compared_{}"),
-        **of(finding, "p_value_corrected reason"),
+        **of(finding, "p_value_corrected p_value_same_corrected reason"),
     }

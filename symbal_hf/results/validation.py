@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from symbal_hf.results.findings import Rates
+from symbal_hf.results.findings import Rates, State
 from symbal_hf.results.json import Told, load_json
 
 FILE = "validation.json"
+PersonSays = Literal["confirmed", "contradicted", "open"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class HumanAgreement:
         rows: rows that the person labelled and the second look decided.
         agreed: of them, those with the same answer.
         kappa: Cohen's kappa, in [-1, 1], or None where it is not defined; `low` and `high` its 95 % interval.
+        rejected: images with v whose caption the audit rejects and the person labelled.
+        confirmed: of them, those in which the person finds t stated erroneously, too.
+        precision: their share, with the ends of its 95 % interval (Wilson); None where none was labelled.
+        says: what follows for the finding; see `symbal_hf.followup.human_labels.verdict_of`.
     """
 
     rows: int
@@ -46,6 +51,12 @@ class HumanAgreement:
     kappa: float | None
     low: float | None
     high: float | None
+    rejected: int = 0
+    confirmed: int = 0
+    precision: float | None = None
+    precision_low: float | None = None
+    precision_high: float | None = None
+    says: PersonSays = "open"
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,8 @@ class Validated(Rates):
             `errors_with_feature` are rejected. `stated_without_feature` likewise.
         p_value_stated: one-sided p that the rejected share among captions that state t is no larger with v. The risk
             ratio alone misleads: where t is merely common beside v and now and then missed, it is large as well.
-        human: agreement with a person's labels, or None where none were given.
+        human: what a person's labels say, or None where none were given.
+        state: of the finding in the audit; None in files of before.
         boxes: what the detector saw in the finding's example rows, by row id.
     """
 
@@ -83,6 +95,17 @@ class Validated(Rates):
     stated_with_feature: int = 0
     stated_without_feature: int = 0
     p_value_stated: float = 1.0
+    state: State | None = None
+
+    @property
+    def person_says(self) -> str:
+        """What a person's labels of rejected rows mean for the finding, in words; "" where there are none."""
+        if self.human is None or not self.human.rejected:
+            return ""
+        if self.human.says == "open":
+            return "not settled, since the low end is below .5 or the error no longer goes with it; label more rows"
+        what = {"suspected": "what was only suspected", "asked": "the pair that was asked for"}
+        return f"{what.get(str(self.state), 'the finding')} is {self.human.says} by a person"
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def compare(g: Ground) -> tuple[list, Cases]:
         "a": changes(base=[g.top / "fewer", *base[1:]]), "b": changes(base=[g.audit, g.audit, *base[2:]]),
         "out": changes("--out", "OUT/d"), "source_a": refused("without measure", "--source-a", g.rows),
         "source_b": refused("without measure", "--source-b", g.rows),
-        "match": refused(NONE, "--match", NONE), "measure": changes("--measure"),
+        "match": refused(NONE, "--match", NONE), "measure": changes("--measure"), "margin": changes("--margin", 0.3),
     }  # fmt: skip
 
 
@@ -106,6 +106,7 @@ def repair(g: Ground) -> tuple[list, Cases]:
     return base, {
         "audit": changes(base=[g.top / "fewer", *base[1:]]), "policy": changes("--policy", "drop-row"),
         "out": changes("--out", "OUT/s"), "findings": refused("no finding 9", "--findings", 9),
+        "suspected": changes("--suspected", base=[g.doubtful, *base[1:]]),
         "vocabulary": changes("--vocabulary", g.words), "output_format": changes("--output-format", "csv"),
         "chat": refused(idle, "--chat", g.chat), "source": refused("", "--source", g.fewer),
         "join": refused("", "--join", g.nowhere),

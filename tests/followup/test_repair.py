@@ -165,6 +165,35 @@ def test_only_the_chosen_findings_are_repaired(tmp_path: Path) -> None:
         symbal_hf.repair(two, policy="drop-row", out=tmp_path / "d", findings=[2])
 
 
+def test_what_is_only_suspected_is_repaired_if_told_so_and_never_else(tmp_path: Path) -> None:
+    result = audited(write("jsonl", tmp_path, rows()), tmp_path / "audit")
+    (found,) = result.findings
+    suspect = replace(found, textual_error="tub", affected=found.affected[:3], state="suspected")
+    candidate = replace(suspect, textual_error="cup", state="candidate")
+    mixed = replace(result, suspects=(suspect, candidate))
+    alone = replace(mixed, findings=(), verdict="none")
+
+    def dropped(audit: symbal_hf.AuditResult, name: str, **options: object) -> symbal_hf.Repaired:
+        return symbal_hf.repair(audit, policy="drop-row", out=tmp_path / name, **options)
+
+    left = dropped(alone, "a")
+    assert left.counts.changed == 0 and any("'tub' with 'toilet': only suspected" in note for note in left.notes)
+    for audit, number, name in ((alone, 0, "b"), (mixed, 1, "c")):
+        with pytest.raises(
+            BadData, match=rf"finding {number}, 'tub' with 'toilet', .* give suspected \(--suspected\)\."
+        ):
+            dropped(audit, name, findings=[number])
+        done = dropped(audit, name, findings=[number], suspected=True)
+        assert done.counts.rows_dropped == 3 and not any("suspected" in note for note in done.notes)
+        assert [f["state"] for f in json.loads(done.summary.read_text("utf-8"))["findings"]] == ["suspected"]
+    assert dropped(mixed, "d").counts.rows_dropped == dropped(mixed, "e", suspected=True).counts.rows_dropped == 40
+    with pytest.raises(ValueError, match=r"no finding 2; the audit has findings 0 to 1\."):
+        dropped(mixed, "f", findings=[2], suspected=True)  # a candidate failed a test
+    for audit, options in ((result, {}), (mixed, {"findings": [0]})):
+        with pytest.raises(BadData, match="suspected=True changes nothing"):
+            dropped(audit, "g", suspected=True, **options)
+
+
 def test_a_sentence_that_is_not_found_is_a_third_state(tmp_path: Path) -> None:
     result = audited(write("jsonl", tmp_path, rows()), tmp_path / "audit")
     first = result.findings[0]

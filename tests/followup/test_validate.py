@@ -1,6 +1,5 @@
 """A second look counts what it says it counts, tells what it does not know, and says when it is none."""
 
-import csv
 import json
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ import pytest
 from chat_fakes import FakeServer, truth
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
+from kitchen_case import colours, kitchen, only
 from tiny_detectors import save_owl
 from typer.testing import CliRunner
 
@@ -18,7 +17,6 @@ from symbal_hf.cli.app import app
 from symbal_hf.cli.followup import sentence
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
-from symbal_hf.followup.human_labels import LABEL, TEMPLATE, rows_to_label
 from symbal_hf.followup.second_look import look_again
 from symbal_hf.followup.validate import compare_rates, independent
 from symbal_hf.results.findings import load_result
@@ -26,56 +24,6 @@ from symbal_hf.results.validation import load_validation
 from symbal_hf.stats.contingency import fisher_greater, risk_ratio
 
 states = st.sampled_from((1.0, 0.0, float("nan")))
-
-
-def kitchen(n=240):
-    """Captions that speak of a sink wherever there is a toilet, and nearly nowhere else."""
-    for i in range(n):
-        toilet, sink = i < 60, 40 <= i < 60 or i >= 230
-        says = toilet or sink or i % 50 == 0
-        yield {
-            "id": f"r{i}",
-            "caption": ("There is a toilet. " if toilet else "A dog runs. ") + ("A sink shines." if says else "Day."),
-            "objects": [name for name, there in (("toilet", toilet), ("sink", sink), ("dog", not toilet)) if there],
-        }  # fmt: skip
-
-
-@pytest.fixture
-def table(tmp_path):
-    """The rows as a file with pictures: the red of a picture tells a toilet, its green a sink."""
-    from PIL import Image
-
-    rows = list(kitchen())
-    (tmp_path / "images").mkdir()
-    for i, row in enumerate(rows):
-        there = row["objects"]
-        colour = (200 if "toilet" in there else 20, 200 if "sink" in there else 20, i)
-        Image.new("RGB", (8, 6), colour).save(tmp_path / "images" / f"{row['id']}.png")
-        row["image"] = f"images/{row['id']}.png"
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return path
-
-
-@pytest.fixture
-def audited(table, tmp_path):
-    """The folder of an audit by objects whose first finding is (sink, toilet)."""
-    result = symbal_hf.audit(table)
-    first = result.findings[0]
-    assert (first.textual_error, first.visual_feature) == ("sink", "toilet")
-    replace(result, findings=(first,)).write(tmp_path / "out")
-    return tmp_path / "out"
-
-
-def colours(images, names):
-    """A detector that sees what the colours tell."""
-    channel = {"toilet": 0, "sink": 1}
-    return [[image.getpixel((0, 0))[channel[name]] / 255 for name in names] for image in images]
-
-
-def only(validation):
-    (found,) = validation.findings
-    return found
 
 
 @given(st.lists(st.tuples(states, states), max_size=60))
@@ -256,76 +204,6 @@ def test_an_unknown_scorer_is_told_with_those_there_are(audited):
 )
 def test_what_the_audit_judged_by_is_no_second_look(scorer, models, detector, second, free):
     assert independent({"scorer": scorer, "models": models}, detector, second) is free
-
-
-def labelled(path, rows):
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
-def test_a_persons_labels_are_compared_with_what_was_decided(audited, tmp_path):
-    rows = list(kitchen())
-    wrong = {row["id"]: "sink" in row["caption"] and "sink" not in row["objects"] for row in rows}
-    say = {row["id"]: wrong[row["id"]] != (i % 10 == 0) for i, row in enumerate(rows) if i % 2 == 0}
-    answers = {True: ("1", "yes", "Y"), False: ("0", "No", "false")}
-    lines = [{"image_id": i, "label": answers[s][k % 3]} for k, (i, s) in enumerate(say.items())]
-    lines += [{"image_id": "r1", "label": " "}, {"image_id": "elsewhere", "label": "1"}]
-    found = symbal_hf.validate(audited, detector=colours, human=labelled(tmp_path / "h.csv", lines))
-    human = only(found).human
-    expected = cohen_kappa_score([say[i] for i in say], [wrong[i] for i in say])
-    assert human.rows == 120 and human.agreed == 96 and human.kappa == pytest.approx(expected)
-    assert human.low < human.kappa < human.high
-    told = found.provenance["human"]
-    assert told["labels"] == 120 and told["blank"] == 1 and told["strange"] == ["elsewhere"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([{"id": "r1", "label": "maybe"}], "row 1: label is 'maybe'; give 1 or 0"),
-        ([{"id": "r1", "label": "1"}, {"id": "r1", "label": "0"}], "row 2: row r1 is labelled 1 and 0"),
-        ([{"id": "x", "label": "1"}], "no label of an audited row"),
-        ([{"name": "r1", "label": "1"}], "labels need an id"),
-        ([{"id": "r1", "answer": "1"}], "labels need a label"),
-        ([{"id": "r1", "label": "1", "textual_error": "car"}], "the first of 1 is 'car'"),
-    ],
-)
-def test_labels_that_cannot_be_used_are_told_in_one_sentence(audited, tmp_path, rows, said):
-    with pytest.raises(BadData, match=said):
-        symbal_hf.validate(audited, human=labelled(tmp_path / "h.csv", rows))
-
-
-def test_a_template_is_balanced_blind_and_never_overwritten(audited, tmp_path):
-    path = tmp_path / "label.csv"
-    symbal_hf.validate(audited, detector=colours, human_template=path, human_rows=24, seed=3)
-    lines = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
-    by_id = {row["id"]: row for row in kitchen()}
-    assert tuple(lines[0]) == TEMPLATE and len(lines) == 24 and len({line["id"] for line in lines}) == 24
-    assert all(line[LABEL] == "" and line["caption"] == by_id[line["id"]]["caption"] for line in lines)
-    assert all(line["sentence"] == ("A sink shines." if "sink" in line["caption"] else "") for line in lines)
-    with_v = [line["id"] for line in lines if "toilet" in by_id[line["id"]]["objects"]]
-    said = [line["id"] for line in lines if line["sentence"]]
-    assert len(with_v) == 8 and len(said) == 16  # nobody with a toilet is silent about a sink, so the others give more
-    with pytest.raises(BadData, match="may hold somebody's labels"):
-        symbal_hf.validate(audited, human_template=path)
-    for line in lines:
-        line[LABEL] = int(bool(line["sentence"]) and "sink" not in by_id[line["id"]]["objects"])
-    filled = symbal_hf.validate(audited, detector=colours, human=labelled(path, lines))
-    assert only(filled).human.agreed == only(filled).human.rows == 24 and only(filled).human.kappa == 1
-
-
-@given(st.lists(st.tuples(st.booleans(), states), max_size=80), st.integers(4, 40), st.integers(0, 5))
-def test_rows_to_label_come_from_every_quarter(rows, n, seed):
-    said, feature = np.array([s for s, _ in rows], bool), np.array([v for _, v in rows], np.float64)
-    drawn = rows_to_label(said, feature, rows=n, seed=seed).tolist()
-    known = [i for i in range(len(rows)) if feature[i] == feature[i]]
-    assert len(set(drawn)) == len(drawn) == min(n, len(known)) and set(drawn) <= set(known)
-    for cell in ((s, v) for s in (True, False) for v in (1.0, 0.0)):
-        there = sum(rows[i] == cell for i in known)
-        assert sum(rows[i] == cell for i in drawn) >= min(there, n // 4)
 
 
 def test_the_command_writes_its_result_and_the_report_anew(audited):

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -52,13 +53,16 @@ class Ground:
         self.nowhere = top / "nowhere.jsonl"
         self.words = top / "words.txt"
         self.words.write_text("sink\ntoilet\ndog\n")
-        symbal_hf.audit(self.rows).write(top / "audit")
+        result = symbal_hf.audit(self.rows)
+        result.write(top / "audit")
+        doubtful = tuple(replace(f, state="suspected", reason="one judge says so") for f in result.findings)
+        replace(result, verdict="none", findings=(), suspects=doubtful).write(top / "doubtful")
         symbal_hf.audit(self.fewer).write(top / "fewer")
         symbal_hf.audit(self.seen, image_root=top).write(top / "pictured")
         symbal_hf.audit(self.links).write(top / "linked")
         # What is known from before is said: let it be known whichever case comes first.
         assert run(["caption", str(top / "photos"), "--model", self.chat, "--out", str(top / "captions.jsonl")]) == 0
-        self.audit, self.runs = top / "audit", top / "runs"
+        self.audit, self.runs, self.doubtful = top / "audit", top / "runs", top / "doubtful"
         self.pictured, self.linked = top / "pictured", top / "linked"
         assert run(["bench", "run", str(OLD), "--out", str(self.runs), "--limit", "2"]) == 0
         self.names = self.table("names.jsonl", [{"id": n, "textual_error": ["sink"], "visual_feature": ["cat", "dog"]}

@@ -72,7 +72,10 @@ def numbers_of(findings: dict[str, Any], validation: dict[str, Any]) -> Counter[
         ratio = [(name, v[name]) for name in ("risk_ratio", "risk_ratio_low", "risk_ratio_high")]
         also = [(name, v[name]) for name in ("p_value", "undecided")]
         shown.update([*rates(v, "second_"), *((f"second_{name}", value) for name, value in [*ratio, *also])])
-        shown.update((f"human_{name}", value) for name, value in v["human"].items() if value is not None)
+        human = {name: value for name, value in v["human"].items() if value is not None and name != "says"}
+        if not human["rejected"]:
+            del human["rejected"], human["confirmed"]
+        shown.update((f"human_{name}", value) for name, value in human.items())
         shown.update(("score", box["score"]) for boxes in v["boxes"].values() for box in boxes)
     names = (
         "error_rate_with", "errors_with_feature", "rows_with_feature", "error_rate_without", "errors_without_feature",

@@ -4,39 +4,58 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbal_hf.stats.contingency import difference_interval, paired_interval
+from symbal_hf.stats.contingency import difference_interval, fisher_two_sided, mcnemar, paired_interval
 
-COUNT = st.integers(0, 60)
-
-
-def test_published_values_are_reproduced():
-    # Newcombe, Statistics in Medicine 17:873 (1998), table II, method 10.
-    assert difference_interval(56, 70, 48, 80) == pytest.approx((0.0524, 0.3339), abs=5e-5)
-    assert difference_interval(9, 10, 3, 10) == pytest.approx((0.1705, 0.8090), abs=5e-5)
-    assert difference_interval(10, 10, 0, 20) == pytest.approx((0.6791, 1.0), abs=5e-5)
+LIGHT = settings(max_examples=200)
+SHARE = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+CELLS = st.tuples(*[st.integers(0, 60)] * 4).filter(any)
 
 
-@given(COUNT, COUNT, COUNT, COUNT)
-def test_an_interval_holds_what_was_seen_and_turns_over_when_the_sides_swap(a, more_a, b, more_b):
-    n_a, n_b = a + more_a, b + more_b
-    low, high = difference_interval(a, n_a, b, n_b)
-    assert -1 <= low <= high <= 1
-    assert difference_interval(b, n_b, a, n_a) == pytest.approx((-high, -low))
-    if n_a and n_b:
-        assert low - 1e-12 <= a / n_a - b / n_b <= high + 1e-12
+@pytest.mark.parametrize(
+    ("table", "interval"),
+    [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090)), ((5, 56, 0, 29), (-0.0381, 0.1926)),
+     ((0, 10, 0, 20), (-0.1611, 0.2775)), ((10, 10, 0, 20), (0.6791, 1.0))],
+)  # fmt: skip
+def test_the_interval_is_the_published_one(table, interval):
+    """Newcombe 1998, table II, method 10."""
+    assert difference_interval(*table) == pytest.approx(interval, abs=5e-5)
 
 
-@given(COUNT, COUNT, COUNT, COUNT)
-def test_so_does_an_interval_of_the_same_rows(both, only_a, only_b, neither):
-    low, high = paired_interval(both, only_a, only_b, neither)
-    assert -1 <= low <= high <= 1
-    assert paired_interval(both, only_b, only_a, neither) == pytest.approx((-high, -low))
-    n = both + only_a + only_b + neither
-    if n:
-        assert low - 1e-12 <= (only_a - only_b) / n <= high + 1e-12
+def test_the_paired_interval_is_the_published_one():
+    """Airway hyper-responsiveness before and after, Fagerland, Lydersen and Laake 2014."""
+    assert paired_interval(1, 1, 7, 12) == pytest.approx((-0.507, -0.026), abs=5e-4)
+
+
+@given(SHARE, SHARE)
+@LIGHT
+def test_an_interval_holds_the_difference_and_turns_round_with_the_sides(one, other):
+    low, high = difference_interval(*one, *other)
+    gap = one[0] / one[1] - other[0] / other[1]
+    assert -1 <= low <= gap + 1e-12 and gap - 1e-12 <= high <= 1
+    assert difference_interval(*other, *one) == pytest.approx((-high, -low), abs=1e-12)
+    more = difference_interval(*(4 * x for x in (*one, *other)))
+    assert more[1] - more[0] < high - low
+    assert fisher_two_sided(*one, *other) == pytest.approx(fisher_two_sided(*other, *one))
+
+
+@given(CELLS)
+@LIGHT
+def test_so_does_a_paired_one(cells):
+    both, only_a, only_b, neither = cells
+    low, high = paired_interval(*cells)
+    gap = (only_a - only_b) / sum(cells)
+    assert -1 <= low <= gap + 1e-12 and gap - 1e-12 <= high <= 1
+    assert paired_interval(both, only_b, only_a, neither) == pytest.approx((-high, -low), abs=1e-12)
+    more = paired_interval(*(4 * x for x in cells))
+    assert more[1] - more[0] < high - low + 1e-12
+    assert mcnemar(only_a, only_b) == mcnemar(only_b, only_a) <= 1
+
+
+def test_nothing_observed_may_be_anything():
+    assert difference_interval(0, 0, 3, 9) == difference_interval(3, 9, 0, 0) == paired_interval(0, 0, 0, 0) == (-1, 1)
 
 
 def test_rows_that_go_together_make_the_interval_narrower():

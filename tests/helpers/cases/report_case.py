@@ -100,7 +100,8 @@ def validation_of(result: AuditResult, *, independent: bool = True) -> Validatio
             if i % 5
         }
         a, n1, b, n0 = 40 + number, 60, 30, 700
-        human = (HumanAgreement(60, 57, 0.8973, 0.7812, 0.9911), HumanAgreement(3, 3, None, None, None))[number % 2]
+        precise = HumanAgreement(60, 57, 0.8973, 0.7812, 0.9911, 20, 18, 0.9, 0.699, 0.9721, "confirmed")
+        human = (precise, HumanAgreement(3, 3, None, None, None))[number % 2]
         counts = (a, n1, b, n0, 17 + number)
         ratio = risk_ratio(a, n1, b, n0)
         made.append(Validated(f.textual_error, f.visual_feature, *counts, *ratio, 2.5e-9, human=human, boxes=boxes))
