@@ -6,7 +6,7 @@ stated wrongly each time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from symbal_hf.auditing.association import (
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.units import Units
 from symbal_hf.language.naming import other_names
-from symbal_hf.stats.contingency import fisher_greater, wilson
+from symbal_hf.stats.contingency import fisher_greater, stratified_greater, wilson
 
 FEWEST_ERRORS = 3  # false statements of a concept without which nothing is tested
 
@@ -48,14 +48,13 @@ class Counted:
 def counted_pairs(evidence: Evidence) -> list[Pair]:
     """Every pair worth showing, most significant first; p-values are corrected for all pairs that were looked at.
 
-    An error gets its most significant feature, and further ones where these still matter among the images that show
-    none of those before.
+    An error gets its most significant feature, and further ones that still matter among images that are alike in those
+    before.
     """
-    shows = evidence.beliefs.known > 0.5
-    has = evidence.units.any(shows)
+    has = evidence.units.any(evidence.beliefs.known > 0.5)
     counted = [each for t in range(len(evidence.concepts.names)) if (each := _count(evidence, t, has)) is not None]
     tried = int(sum(np.isfinite(each.p).sum() for each in counted))
-    pairs = [pair for each in counted for pair in _pairs(evidence, each, shows, has, tried)]
+    pairs = [pair for each in counted for pair in _pairs(evidence, each, has, tried)]
     return sorted(pairs, key=lambda pair: (pair.p, -pair.scores[0]))
 
 
@@ -71,11 +70,9 @@ def _count(evidence: Evidence, t: int, has: NDArray[np.bool_]) -> Counted | None
     return Counted(error, rows, p) if np.isfinite(p).any() else None
 
 
-def _p_values(
-    units: Units, rows: ErrorRows, has: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
-) -> NDArray[np.float64]:
-    """(P,) exact p-values over the images that lack t, of `among` alone where given; NaN where too few show it."""
-    lacking = units.any(rows.lacking if among is None else rows.lacking & among)
+def _p_values(units: Units, rows: ErrorRows, has: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(P,) exact p-values over the images that lack t; NaN where too few show the feature."""
+    lacking = units.any(rows.lacking)
     wrong = (units.any(rows.wrong) & lacking).astype(np.float64)
     shown = lacking.astype(np.float64) @ has
     p = fisher_greater(wrong @ has, shown, wrong.sum(), lacking.sum())
@@ -83,18 +80,33 @@ def _p_values(
     return p
 
 
-def _pairs(
-    evidence: Evidence, counted: Counted, shows: NDArray[np.bool_], has: NDArray[np.bool_], tried: int
-) -> Iterator[Pair]:
-    """The error with its feature, and with further ones; `shows` is of rows (N, P) what `has` is of images."""
-    among, p, taken = np.ones(len(evidence.data), bool), counted.p, np.zeros(len(counted.p), bool)
-    for turn in range(1 + FURTHER):
-        usable = np.isfinite(p) & np.isfinite(counted.p) & ~taken
-        if not usable.any() or (turn and np.nanmin(p[usable]) * tried >= ALPHA):
-            return
+def _beside(
+    units: Units, rows: ErrorRows, has: NDArray[np.bool_], taken: Sequence[int], usable: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """(P,) exact p-values of the usable features within images that show the same of those taken before; NaN elsewhere.
+
+    Images that show none of these would not do: where one is in view nearly wherever another is, as people are where
+    skateboards are, hardly any would be left.
+    """
+    lacking = units.any(rows.lacking)
+    wrong, shown = units.any(rows.wrong)[lacking], has[lacking]
+    stratum = shown[:, taken] @ (1 << np.arange(len(taken)))
+    n, m = np.bincount(stratum), np.bincount(stratum[wrong], minlength=int(stratum.max(initial=0)) + 1)
+    p = np.full(has.shape[1], np.nan)
+    for v in np.flatnonzero(usable):
+        p[v] = stratified_greater(
+            int((wrong & shown[:, v]).sum()), np.bincount(stratum[shown[:, v]], minlength=len(n)), m, n
+        )
+    return p
+
+
+def _pairs(evidence: Evidence, counted: Counted, has: NDArray[np.bool_], tried: int) -> Iterator[Pair]:
+    """The error with its feature, and with further ones that matter wherever those before are in view, or are not."""
+    p, usable, taken = counted.p, np.isfinite(counted.p), list[int]()
+    while usable.any() and len(taken) <= FURTHER:
         order = np.argsort(np.where(usable, p, np.inf), kind="stable")[: int(usable.sum())]
         first = int(order[0])
-        if turn and counted.p[first] * tried >= ALPHA:  # it matters only beside another
+        if taken and p[first] * tried >= ALPHA:
             return
         scores = -np.log10(np.maximum(p[order], 1e-300))
         yield make_pair(
@@ -107,6 +119,7 @@ def _pairs(
             tried=tried,
             units=evidence.units,
         )
-        taken |= other_names(evidence.concepts, first)
-        among &= ~shows[:, first]
-        p = _p_values(evidence.units, counted.rows, has, among)
+        taken.append(first)
+        # One that matters only beside another is no feature.
+        usable = usable & (counted.p * tried < ALPHA) & ~other_names(evidence.concepts, first)
+        p = _beside(evidence.units, counted.rows, has, taken, usable)

@@ -65,6 +65,26 @@ def fisher_greater(a: ArrayLike, n_feature: ArrayLike, n_error: ArrayLike, n: Ar
     return np.clip(np.where(empty, 1.0, np.where(upper, tail, 1 - tail)), 0, 1).reshape(shape)
 
 
+def stratified_greater(
+    a: float, n_feature: NDArray[np.integer], n_error: NDArray[np.integer], n: NDArray[np.integer]
+) -> float:
+    """One-sided exact p-value P(X >= a) of S 2x2 tables at once; X is the sum of their hypergeometric counts.
+
+    Rows are compared within their stratum alone, as by Cochran, Mantel and Haenszel, but exactly (Gart 1970). With one
+    stratum it is `fisher_greater`.
+
+    Args:
+        a: rows with both the feature and the error, over all strata.
+        n_feature: (S,) rows with the feature; `n_error` and `n` likewise.
+    """
+    total = np.ones(1)
+    for n1, m, size in zip(n_feature, n_error, n, strict=True):
+        counts = np.arange(max(0, n1 + m - size), min(n1, m) + 1)
+        chance = np.exp(_log_choose(m, counts) + _log_choose(size - m, n1 - counts) - _log_choose(size, n1))
+        total = np.convolve(total, np.concatenate([np.zeros(counts[0]), chance]))
+    return float(np.clip(total[int(a) :].sum(), 0, 1))
+
+
 def _log_choose(top: ArrayLike, bottom: ArrayLike) -> NDArray[np.float64]:
     from scipy.special import gammaln
 

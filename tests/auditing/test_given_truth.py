@@ -80,6 +80,20 @@ def test_what_lies_beside_the_feature_is_no_further_feature():
         assert pairs(audit(rows_of(there, stated))) == {("sink", "toilet")}
 
 
+def test_a_feature_that_is_hardly_ever_without_another_is_found_beside_it():
+    """As skateboards are where people are: each raises the error further."""
+    hits = 0
+    for seed in range(10):
+        rng, there, stated = world(2000, seed)
+        there[:, 1] = rng.random(2000) < 0.5
+        there[:, 2] = rng.random(2000) < np.where(there[:, 1], 0.2, 0.005)
+        stated[:, 2] &= there[:, 2]
+        chance = 0.1 * there[:, 1] + 0.3 * there[:, 2]
+        stated[:, 0] |= ~there[:, 0] & (rng.random(2000) < chance)
+        hits += pairs(audit(rows_of(there, stated))) == {("sink", "toilet"), ("sink", "dog")}
+    assert hits >= 9
+
+
 @pytest.mark.parametrize("copies", [1, 2, 5])
 def test_errors_at_random_images_are_no_more_systematic_when_each_image_has_several_captions(copies, tmp_path):
     alarms, parts = 0, Parts(Composition(scorer_1="objects", scorer_2="objects"), Store(tmp_path / "s"))
