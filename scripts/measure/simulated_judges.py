@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from proven_names import FEWEST, LEAST, MOST_REJECTED, low_end
 from scipy import sparse
 from sklearn.isotonic import IsotonicRegression
 
-from symbal_hf.auditing.competence import proven_names
 from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import Evidence
-from symbal_hf.auditing.judges.protocol import Beliefs, ScorerName, log_ratio_of
+from symbal_hf.auditing.judged import LACKS
+from symbal_hf.auditing.judges.protocol import UNMEASURED, Beliefs, Measured, ScorerName, log_ratio_of
 from symbal_hf.auditing.units import units_of
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.data.table import AuditData
@@ -74,8 +75,17 @@ class World:
 
 
 def thing_names(things: int) -> tuple[str, ...]:
-    """Names that the lite judge is proven on: of others it is never more than suspicious."""
-    return tuple(sorted(name for name in proven_names() if " " not in name)[:things])
+    """Names of which none is part of another."""
+    return tuple(f"thing{i}" for i in range(things))
+
+
+def measured(told: NDArray[np.bool_], presence: NDArray[np.float64]) -> Measured:
+    """What a judge that believes in `presence` (M, P) shows on true captions, by the rule of the packaged names."""
+    out = {}
+    for name, stated, p in zip(thing_names(told.shape[1]), told.T, presence.T, strict=True):
+        if stated.sum() >= FEWEST and low_end(stated, p) >= LEAST:
+            out[name] = int(stated.sum()), int((stated & (p < LACKS)).sum())
+    return {name: (stated, missed) for name, (stated, missed) in out.items() if missed <= MOST_REJECTED * stated}
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class Witness:
 
     odds: NDArray[np.float64]
     names: tuple[str, ...]
-    name = "simulated"
+    name, by_card = "simulated", True
 
     def knows(self, name: str) -> bool:
         """Whether it was taught this name."""
@@ -111,6 +121,7 @@ def simulated(
     *,
     image: NDArray[np.int64] | None = None,
     scorer: ScorerName = "embedding",
+    table: Measured = UNMEASURED,
     second: NDArray[np.float64] | None = None,
 ) -> Evidence:
     """Evidence of N rows whose captions state `told` (N, P), by a judge that believes in `presence` (N, P).
@@ -119,6 +130,7 @@ def simulated(
         told: and `presence`: of rows.
         image: (N,) which image each row shows; its own by default.
         scorer: whose opinion that is.
+        table: see `symbal_hf.auditing.judges.protocol.Beliefs.measured`.
         second: (N, P) presence by a second judge.
     """
     n, names = len(told), thing_names(told.shape[1])
@@ -128,7 +140,7 @@ def simulated(
     facts = Facts(rows.astype(np.int64), tuple(f"There is a {names[c]}." for c in columns), n)
     shown = None if image is None else tuple(map(str, image))
     data = AuditData(tuple(map(str, range(n))), ("x",) * n, None, None, None, (), "simulated", shown=shown)
-    beliefs = Beliefs(presence.astype(np.float32), log_ratio_of(presence), scorer, given_truth=False)
+    beliefs = Beliefs(presence.astype(np.float32), log_ratio_of(presence), scorer, False, table)
     nothing: Any = None
     return Evidence(
         data,
@@ -202,8 +214,28 @@ SCENARIOS = {
 }
 
 
-def run_of(case: Scenario, seed: int) -> tuple[World, NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int] | None]:
-    """World, what is told, presence, the second judge's and (t, v) of one run; of images, not yet of copies."""
+@dataclass(frozen=True)
+class Run:
+    """One run: of M images, not yet of copies.
+
+    Attributes:
+        world: what they show.
+        told: (M, P) what captions state.
+        presence: (M, P) by the judge; `second` by the second one.
+        pair: (t, v) of a blind spot or a real error.
+        table: what the judge shows on true captions that state as much everywhere, in fresh looks at these images.
+    """
+
+    world: World
+    told: NDArray[np.bool_]
+    presence: NDArray[np.float64]
+    second: NDArray[np.float64]
+    pair: tuple[int, int] | None
+    table: Measured
+
+
+def run_of(case: Scenario, seed: int) -> Run:
+    """What one seed gives."""
     world = World.of(seed, IMAGES // case.copies)
     shows, rng = world.shows, world.rng
     if case.dark:
@@ -218,15 +250,22 @@ def run_of(case: Scenario, seed: int) -> tuple[World, NDArray[Any], NDArray[Any]
     shift += case.surroundings * (world.topic[:, None] == world.home[None, :])
     if case.dark:
         shift -= case.dark * (shows & shows[:, -1:] & (np.arange(shows.shape[1]) < shows.shape[1] - 1))
-    presence, usual = world.presence(shift, case.sharpness), shows.mean(0)
+    presence, second = _looked(case, world, shift), world.presence(sharpness=SECOND)
+    table = measured(world.told(), _looked(case, world, shift))
+    return Run(world, told, presence, second, pair, table)
+
+
+def _looked(case: Scenario, world: World, shift: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(M, P) presence by the judge of a scenario."""
+    presence, usual = world.presence(shift, case.sharpness), world.shows.mean(0)
     odds = np.log(presence / (1 - presence))
     usual_odds = np.log(usual / (1 - usual))
     presence = 1 / (1 + np.exp(-(usual_odds + (odds - usual_odds) * case.over)))
     if case.recalibrated:
         right = IsotonicRegression(out_of_bounds="clip")
-        for c in range(shows.shape[1]):
-            presence[:, c] = np.clip(right.fit_transform(presence[:, c], shows[:, c]), 1e-3, 1 - 1e-3)
-    return world, told, presence, world.presence(sharpness=SECOND), pair
+        for c in range(world.shows.shape[1]):
+            presence[:, c] = np.clip(right.fit_transform(presence[:, c], world.shows[:, c]), 1e-3, 1 - 1e-3)
+    return presence
 
 
 def random_errors(

@@ -19,13 +19,25 @@ from typing import Any
 
 import numpy as np
 from eval_planted import pairs_of
-from simulated_judges import SCENARIOS, SECOND, STATED, World, random_errors, run_of, simulated, verdict
+from numpy.typing import NDArray
+from simulated_judges import (
+    SCENARIOS,
+    SECOND,
+    STATED,
+    World,
+    measured,
+    random_errors,
+    run_of,
+    simulated,
+    verdict,
+)
 
 from benchmark_builder.bases.base import Base, sentence
 from benchmark_builder.bases.photos import text_base
 from benchmark_builder.planting.inject import Infeasible
 from benchmark_builder.planting.plant import Ground
 from symbal_hf.auditing.evidence import gather
+from symbal_hf.auditing.judges.protocol import UNMEASURED, Measured
 from symbal_hf.core.store import Store
 from symbal_hf.data.table import AuditData
 from symbal_hf.data.vocabulary import load_vocabulary
@@ -50,6 +62,16 @@ JUDGES: Mapping[str, dict[str, Any]] = {
 }
 
 
+def _given(how: Mapping[str, Any], second: NDArray[np.float64], table: Measured) -> dict[str, Any]:
+    """Who looks on, as keywords of `simulated`."""
+    scorer = how.get("scorer", "embedding")
+    return {
+        "scorer": scorer,
+        "second": second if "second" in how else None,
+        "table": table if scorer == "embedding" else UNMEASURED,
+    }
+
+
 def blind_spots(runs: int, first: int, only: str) -> Iterator[str]:
     """Shares of audits with anything found, and with anything suspected, of every scenario."""
     yield "| scenario | judge | found | suspected |\n|---|---|---|---|"
@@ -58,20 +80,20 @@ def blind_spots(runs: int, first: int, only: str) -> Iterator[str]:
             continue
         hits: dict[str, list[tuple[bool, bool]]] = {judge: [] for judge in JUDGES}
         for seed in range(first, first + runs):
-            world, told, presence, second, pair = run_of(case, seed)
-            if pair is None and (case.blind or case.real):
+            run = run_of(case, seed)
+            if run.pair is None and (case.blind or case.real):
                 continue
-            image = np.repeat(np.arange(len(told)), case.copies)
-            rows = told[image]
+            image = np.repeat(np.arange(len(run.told)), case.copies)
+            rows = run.told[image]
             if case.errors:  # at single rows: copies of one image do not all err
-                lacks = ~world.shows[image]
-                rows = random_errors(rows, lacks, case.errors, world.rng, np.arange(len(image)))
+                lacks = ~run.world.shows[image]
+                rows = random_errors(rows, lacks, case.errors, run.world.rng, np.arange(len(image)))
             for judge, how in JUDGES.items():
                 if seed % how.get("every", 1):
                     continue
-                given = {"scorer": how.get("scorer", "embedding"), "second": second[image] if "second" in how else None}
                 shown = image if case.copies > 1 else None
-                result = verdict(simulated(rows, presence[image], image=shown, **given))
+                told = simulated(rows, run.presence[image], image=shown, **_given(how, run.second[image], run.table))
+                result = verdict(told)
                 hits[judge].append((bool(result.findings), bool(result.suspected)))
         for judge, some in hits.items():
             yield f"| {name} | {judge} | {share([f for f, _ in some])} | {np.mean([s for _, s in some]):.2f} |"
@@ -245,15 +267,11 @@ def random_images(rows: Rows, runs: int, seed: int) -> Iterator[str]:
             told_rows = world.shows[image] & (world.rng.random((len(image), world.shows.shape[1])) < STATED)
             wrong = random_errors(told_rows, ~world.shows, 60, world.rng, image)
             presence, second = world.presence()[image], world.presence(sharpness=SECOND)[image]
+            table = measured(world.told(), world.presence())
             for judge, how in JUDGES.items():
                 if run % how.get("every", 1):
                     continue
-                result = verdict(
-                    simulated(
-                        wrong, presence, image=image, scorer=how.get("scorer", "embedding"),
-                        second=second if "second" in how else None,
-                    )
-                )  # fmt: skip
+                result = verdict(simulated(wrong, presence, image=image, **_given(how, second, table)))
                 hits[judge].append((bool(result.findings), bool(result.suspected)))
         for judge, some in hits.items():
             yield f"| {judge} | {copies} | {share([f for f, _ in some])} | {np.mean([s for _, s in some]):.2f} |"

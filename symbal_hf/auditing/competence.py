@@ -7,7 +7,6 @@ least, and more often than elsewhere. A judge that never affirms a name denies e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +14,39 @@ from numpy.typing import NDArray
 from symbal_hf.auditing.association import mentions_by_image
 from symbal_hf.auditing.judges.protocol import Beliefs
 from symbal_hf.auditing.units import Units
-from symbal_hf.core.files import packaged_lines
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.language.phrases import names_of
 
 AFFIRMED = 0.3  # presence from which on the judge sees a name
 LEAST_IMAGES, LEAST_SHARE = 3, 0.05  # of those whose captions state it
+BIAS = 3.0  # odds by which what the judge misses may be stated more often here than where it was measured
 
 
-@cache
-def proven_names() -> frozenset[str]:
-    """Names that the lite judge has been shown to see, on people's captions and drawn scenes."""
-    return frozenset(packaged_lines("symbal_hf.auditing.judges", "proven.txt"))
+def missed_elsewhere(name: str, beliefs: Beliefs) -> tuple[int, int] | None:
+    """People's statements of `name`, or of what it is a kind of, and how many of them the judge rejected.
+
+    None where it was not measured on it.
+    """
+    return next((beliefs.measured[known] for known in names_of(name.split()) if known in beliefs.measured), None)
 
 
-def is_proven(name: str, scorer: str) -> bool:
-    """Whether a judge is known to see `name`, or what it is a kind of; of other judges than lite nothing is known."""
-    return scorer != "embedding" or not proven_names().isdisjoint(names_of(name.split()))
+def more_than_missed(rejected: int, stated: int, elsewhere: tuple[int, int], *, bias: float = BIAS) -> float:
+    """P-value of "it rejects more than it misses", though statements that it misses may be more frequent here.
+
+    Args:
+        rejected: images whose statement the judge rejects, of `stated`.
+        stated: images whose captions state the name.
+        elsewhere: statements that are true, and how many of these it rejected.
+        bias: odds by which true statements that it misses may be more frequent here (Rosenbaum 2002, chapter 4).
+
+    Examples:
+        >>> more_than_missed(20, 40, (100, 10)) < 0.05, more_than_missed(11, 40, (100, 10)) < 0.05
+        (True, False)
+    """
+    from scipy.stats import nchypergeom_fisher
+
+    total, missed = elsewhere
+    return float(nchypergeom_fisher(total + stated, missed + rejected, stated, bias).sf(rejected - 1))
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.association import EACH_ROW, FEWEST_MENTIONS
-from symbal_hf.auditing.competence import Competence, competence
+from symbal_hf.auditing.competence import Competence, competence, missed_elsewhere
 from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
+from symbal_hf.auditing.judges.lite_witness import LiteWitness
 from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment, log_ratio_of
-from symbal_hf.auditing.judges.second import SecondJudge
+from symbal_hf.auditing.judges.second import SecondJudge, Witness
 from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.core.arrays import without
 from symbal_hf.core.errors import BadData
@@ -25,6 +26,7 @@ from symbal_hf.language.concepts import Concepts, find_concepts
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, compounds_of_parts
 from symbal_hf.models.composition import FACT_SCORERS, split_part
+from symbal_hf.models.detectors.nanodet import CLASSES
 from symbal_hf.models.encoders.embedding import embed_images
 from symbal_hf.models.scorers import score_facts
 
@@ -51,6 +53,7 @@ class Evidence:
         vocabulary: what concepts are limited to.
         units: which rows show one image.
         second: a judge that had no part in `beliefs` and looks at the same images; None where there is none.
+        others: further such judges, asked where that one has no say.
     """
 
     data: AuditData
@@ -65,6 +68,7 @@ class Evidence:
     vocabulary: Vocabulary | None = None
     units: Units = EACH_ROW
     second: SecondJudge | None = None
+    others: tuple[Witness, ...] = ()
     asked: NDArray[np.bool_] | None = None
     rescored: Callable[[NDArray[np.float32], NDArray[np.bool_]], Evidence] | None = None
 
@@ -76,6 +80,11 @@ class Evidence:
     def competence(self) -> Competence:
         """What the judge has shown that it can see."""
         return competence(self.concepts, self.beliefs, self.units)
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Judges that had no part in `beliefs`, in the order in which they are asked."""
+        return self.others if self.second is None else (self.second, *self.others)
 
     @cached_property
     def of_both(self) -> Beliefs:
@@ -91,12 +100,14 @@ class Evidence:
     @cached_property
     def can_be_feature(self) -> NDArray[np.bool_]:
         """(P,) What has been shown to be seen."""
-        return competence(self.concepts, self.of_both, self.units).can_see
+        joined = (self.of_both.presence != self.beliefs.presence).any(0)
+        return competence(self.concepts, self.of_both, self.units).can_see | joined
 
     @cached_property
     def confirmable(self) -> NDArray[np.bool_]:
-        """(P,) The second judge knows the name."""
-        return np.array([self.second is not None and self.second.knows(name) for name in self.concepts.names], bool)
+        """(P,) A judge that had no part in `beliefs` knows the name."""
+        names = self.concepts.names
+        return np.array([any(witness.knows(name) for witness in self.witnesses) for name in names], bool)
 
     @cached_property
     def may_see(self) -> NDArray[np.bool_]:
@@ -116,7 +127,10 @@ class Evidence:
     @cached_property
     def can_be_found(self) -> NDArray[np.bool_]:
         """(P,) As an error the concept may be found, by the second judge or by competence, and not suspected alone."""
-        return self.confirmable | self.may_see
+        if self.beliefs.given_truth or self.beliefs.scorer == "reference":
+            return self.may_see
+        proven = np.array([missed_elsewhere(name, self.beliefs) is not None for name in self.concepts.names], bool)
+        return self.confirmable | (self.may_see & proven)
 
     @cached_property
     def tried_errors(self) -> NDArray[np.int64]:
@@ -208,7 +222,15 @@ def gather(
     also = [text for row in data.references or () for text in row] if kind == "reference" else []
     also += [text for row in descriptions for text in row or ()]
     concepts, known, wholes = concepts_of(
-        data, facts, parts.phrase_vectors, scorer=kind, vocabulary=vocabulary, always=always, same=same, also=also
+        data,
+        facts,
+        parts.phrase_vectors,
+        scorer=kind,
+        vocabulary=vocabulary,
+        always=always,
+        same=same,
+        also=also,
+        features=CLASSES if calibrated else (),
     )
     units = units_of(data.shown, None if regions is None else regions[:, 0])
     case = Case(data, parts, concepts, known, regions, descriptions, score, units, asked)
@@ -242,6 +264,7 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
             log_ratio=np.hstack([narrow.log_ratio, views.log_ratio[:, n:]]),
         )
     objects = views.scorer == "objects"
+    images = None if objects or case.regions is not None else case.data.images
     return Evidence(
         case.data,
         concepts,
@@ -255,6 +278,7 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
         case.vocabulary if objects else None,
         units=case.units,
         second=None if objects or case.data.images is None else SecondJudge(case.data.images, parts.shared),
+        others=() if images is None else (LiteWitness(images, parts.phrase_vectors, parts.shared),),
         asked=case.asked,
         rescored=lambda score, asked: _judged(replace(case, score=score, asked=asked), wholes),
     )
@@ -284,6 +308,7 @@ def concepts_of(
     always: Sequence[str] = (),
     same: Mapping[str, str] | None = None,
     also: Sequence[str] = (),
+    features: Sequence[str] = (),
 ) -> tuple[Concepts, Vocabulary | None, dict[int, set[int]]]:
     """What the facts speak of, the vocabulary with all names that it was found by, and the wholes of `Evidence`.
 
@@ -293,7 +318,8 @@ def concepts_of(
         embed: unit vectors of texts; asked only with scorer "objects".
         scorer: its kind.
         vocabulary: classes with synonyms that concepts are limited to.
-        always: names that are asked for, `same` and `also`: see `symbal_hf.language.concepts.find_concepts`.
+        always: names that are asked for, `same`, `also` and `features`: see
+            `symbal_hf.language.concepts.find_concepts`.
 
     Raises:
         BadData: a name of `always` that the vocabulary does not have.
@@ -311,6 +337,7 @@ def concepts_of(
         facts,
         vocabulary=known if vocabulary else None,
         also=also,
+        features=features,
         always=always,
         same=same,
         min_rows=max(5, len(data) // 500),

@@ -1,7 +1,7 @@
 """Who says that an error is one: the judge that accuses does not also confirm.
 
 A pair that passed every gate is *found* where the truth was given, where a witness other than the accuser confirms it,
-or where the accuser has shown, on the user's own images, that it can see t. Everything else is *suspected*: one
+or where the accuser rejects far more statements of t than it was measured to miss. Everything else is *suspected*: one
 judge's word, told with the reason and with what would settle it.
 """
 
@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.association import Pair, error_share
-from symbal_hf.auditing.competence import is_proven
+from symbal_hf.auditing.competence import missed_elsewhere, more_than_missed
 from symbal_hf.auditing.evidence import Evidence
-from symbal_hf.auditing.judges.second import FEWEST_AGREED, LEAST_AUC, SEES, SEES_NONE, SecondJudge, chance_of_more
+from symbal_hf.auditing.judges.second import FEWEST_AGREED, LEAST_AUC, SEES_NONE, Rows, Witness, chance_of_more
 
 LEAST_FALSE = 0.15  # of the rejected rows, at the lower end, that a witness must hold to be false
 MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
 MOST_AGREED = 100  # rows by which a witness shows that it sees t
+LEVEL = 0.05  # at which a judge must reject more than it is known to miss
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Testimony:
     Attributes:
         witness: who confirms it: "objects", "references", the name of a second judge, "competence"; None: nobody.
         confirmed: rejected rows that the witness holds to be false, of `rows` that it looked at; for "competence" the
-            captions that state t and in whose image the judge does see it, of all that state it.
+            images in which the judge rejects t, of those whose captions state it.
         reason: why the pair is suspected only, and what would settle it; "" where it is found.
     """
 
@@ -45,31 +46,31 @@ def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     if beliefs.given_truth or beliefs.scorer == "reference":
         rejected = int(evidence.units.first(pair.wrong & pair.has_feature).sum())
         return Testimony("objects" if beliefs.given_truth else "references", rejected, rejected)
-    if (second := evidence.second) is not None and second.knows(name):
-        presence, stated = beliefs.known[:, pair.error], evidence.concepts.stated(pair.error)
+    presence, stated = beliefs.known[:, pair.error], evidence.concepts.stated(pair.error)
+    for witness in (one for one in evidence.witnesses if one.knows(name)):
         neither = _some(evidence, ~stated & (presence < SEES_NONE), MOST_AGREED)
-        agreed = _some(evidence, stated & (presence > SEES), MOST_AGREED)
-        if _sees(second, name, agreed, neither):
-            return _by_second_judge(evidence, second, pair, name, neither)
+        agreed = _some(evidence, stated & evidence.shows[:, pair.error], MOST_AGREED)
+        if _sees(witness, name, agreed, neither):
+            return _by_witness(evidence, witness, pair, name, agreed=agreed, neither=neither)
     return _by_competence(evidence, pair, name)
 
 
-def _sees(second: SecondJudge, name: str, agreed: NDArray[np.int64], neither: NDArray[np.int64]) -> bool:
+def _sees(second: Witness, name: str, agreed: Rows, neither: Rows) -> bool:
     """Whether the second judge has a say here: on drawings, say, one that was taught by photos may see nothing right.
 
     Where captions state t and the accuser sees it too, the second judge must see more of it than where neither does.
     """
     if len(agreed) < FEWEST_AGREED or not len(neither):
-        return True  # by its card
+        return second.by_card
     return chance_of_more(second.worth(name, agreed), second.worth(name, neither)) >= LEAST_AUC
 
 
-def _by_second_judge(
-    evidence: Evidence, second: SecondJudge, pair: Pair, name: str, neither: NDArray[np.int64]
+def _by_witness(
+    evidence: Evidence, second: Witness, pair: Pair, name: str, *, agreed: Rows, neither: Rows
 ) -> Testimony:
     rejected = _some(evidence, pair.wrong & pair.has_feature, MOST_LOOKED_AT)
     beside = _some(evidence, pair.has_feature & ~evidence.concepts.stated(pair.error), MOST_BESIDE)
-    ratio = second.log_ratio(name, rejected, elsewhere=neither, beside=beside)
+    ratio = second.log_ratio(name, rejected, agreed=agreed, elsewhere=neither, beside=beside)
     confirmed = int((ratio > 0).sum())
     if error_share(0, ratio).low >= LEAST_FALSE:
         return Testimony(second.name, confirmed, len(rejected))
@@ -92,7 +93,13 @@ def _by_competence(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     where = "in none" if not seen else f"in {seen}"
     reason = f"the judge saw {name!r} {where} of the {stated} images whose captions state it, so it cannot tell"
     if shown.can_see[pair.error]:
-        if is_proven(name, evidence.beliefs.scorer):
-            return Testimony("competence", seen, stated)
-        reason = f"the judge sees {name!r} now and then, but was never measured on it"
+        reason = f"the judge sees {name!r} now and then, but what it misses of it was never measured"
+        if (elsewhere := missed_elsewhere(name, evidence.beliefs)) is not None:
+            rejected = int(evidence.units.first(pair.wrong).sum())
+            if more_than_missed(rejected, stated, elsewhere) < LEVEL:
+                return Testimony("competence", rejected, stated)
+            reason = (
+                f"the judge rejects {rejected} of {stated} statements of {name!r}; where it was measured it missed "
+                f"{elsewhere[1]} of {elsewhere[0]}, and may miss as many here"
+            )
     return Testimony(None, seen, stated, f"{reason}; {settle} (symbal validate --human-template)")

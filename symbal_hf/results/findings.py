@@ -105,10 +105,10 @@ class Finding(Rates):
         affected: all rows whose caption states t wrongly, those with v first.
         state: "found", as far as a witness beside the accusing judge confirms it; "suspected", one judge's word;
             "candidate", a pair that failed a gate; "asked", measured since somebody asked.
-        confirmed_by: the witness: "objects", "references", the name of a second judge, or "competence" (the judge sees
-            t in images whose captions state it); None where nobody confirms it.
+        confirmed_by: the witness: "objects", "references", the name of a second judge, or "competence" (the judge
+            rejects more than it was measured to miss); None where nobody confirms it.
         confirmed_rows: rejected rows with v that the witness holds to be false, of `witness_rows` that it looked at;
-            for "competence" images in which the judge sees t, of those whose captions state it.
+            for "competence" images in which the judge rejects t, of those whose captions state it.
         missed_with: and `missed_without`: the finding would be explained away if t were in all rejected images, which
             the judge would then have missed in these shares of the images with v, and without, whose captions state t;
             None where the truth was given.

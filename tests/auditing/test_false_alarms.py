@@ -23,25 +23,33 @@ def of_kind(simulated, real):
     return {name: case for name, case in simulated.SCENARIOS.items() if bool(case.real) == real}
 
 
-def found(simulated, case):
+def found(simulated, case, *, alone=False):
     """Of each run, whether anything is found, and the pair that was made."""
     for seed in range(FIRST, FIRST + RUNS):
-        world, told, presence, second, pair = simulated.run_of(case, seed)
-        if pair is None and (case.blind or case.real):
+        run = simulated.run_of(case, seed)
+        if run.pair is None and (case.blind or case.real):
             continue
-        image = np.repeat(np.arange(len(told)), case.copies)
-        rows = told[image]
+        image = np.repeat(np.arange(len(run.told)), case.copies)
+        rows = run.told[image]
         if case.errors:
-            rows = simulated.random_errors(rows, ~world.shows[image], case.errors, world.rng, np.arange(len(image)))
+            errors = run.world.rng, np.arange(len(image))
+            rows = simulated.random_errors(rows, ~run.world.shows[image], case.errors, *errors)
+        given = {"table": run.table} if alone else {"second": run.second[image]}
         shown = image if case.copies > 1 else None
-        result = simulated.verdict(simulated.simulated(rows, presence[image], image=shown, second=second[image]))
-        names = simulated.thing_names(told.shape[1])
-        yield {(f.textual_error, f.visual_feature) for f in result.findings}, pair and tuple(names[i] for i in pair)
+        result = simulated.verdict(simulated.simulated(rows, run.presence[image], image=shown, **given))
+        names = simulated.thing_names(run.told.shape[1])
+        pair = run.pair and tuple(names[i] for i in run.pair)
+        yield {(f.textual_error, f.visual_feature) for f in result.findings}, pair
 
 
 def test_no_fault_of_a_judge_is_found_where_a_second_one_looks(simulated):
     for name, case in of_kind(simulated, real=False).items():
         assert sum(bool(pairs) for pairs, _ in found(simulated, case)) <= 1, name
+
+
+def test_a_judge_alone_finds_no_more_than_it_was_measured_to_miss(simulated):
+    for name, case in of_kind(simulated, real=False).items():
+        assert sum(bool(pairs) for pairs, _ in found(simulated, case, alone=True)) <= 2, name
 
 
 def test_real_errors_are_found_all_the_same(simulated):

@@ -49,14 +49,15 @@ def within_budget(
 
     def settles(group: int) -> bool:
         worst.append(group)
-        return method == "paper" or bool(conclude(*race.completed(worst)).findings)
+        told = conclude(*race.completed(worst))
+        return method == "paper" or any(f.p_value_corrected < alpha for f in (*told.findings, *told.suspected))
 
     how: dict[str, Any] = {"floor": race.floor, "eager": race.eager, "least": race.least}
     outcome = eliminate(race.size, race.ask, race.values, settles=settles, **how)
     usable_scores(parts, purse.score)
     known, pairs = race.completed(outcome.worst)
     result = conclude(known, pairs)
-    found = bool(result.findings if method == "association" else outcome.worst)
+    found = bool(result.findings or result.suspected if method == "association" else outcome.worst)
     asked = int(purse.asked.sum())
     return known, replace(
         result,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges.protocol import SURE, ScorerName, log_ratio_of
+from symbal_hf.auditing.judges.protocol import SURE, UNMEASURED, ScorerName, log_ratio_of
 from symbal_hf.language.phrases import Vocabulary
 
 
@@ -16,6 +16,7 @@ class ObjectJudge:
 
     scorer: ScorerName = "objects"
     given_truth = True
+    measured = UNMEASURED
 
     def __init__(self, objects: Sequence[frozenset[str] | None], vocabulary: Vocabulary) -> None:
         """`objects` of N rows; None where nobody knows."""

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges.protocol import Embed, ScorerName, log_ratio_of
+from symbal_hf.auditing.judges.protocol import Embed, Measured, ScorerName, log_ratio_of
+from symbal_hf.core.files import packaged_lines
 
 if TYPE_CHECKING:
     from symbal_hf.models.encoders.lite import LiteVision
 
 NAMES = 256  # put to the image encoder at once
 QUESTIONS = ("{}", "a photo of a {}")  # how a concept is put to the image encoder; the answers are averaged
+
+
+@cache
+def proven_names() -> Measured:
+    """Of names that the lite judge was shown to see on photos: people's statements, and how many it rejected."""
+    rows = (line.split(",") for line in packaged_lines("symbal_hf.auditing.judges", "proven.csv")[1:])
+    return {name: (int(stated), int(rejected)) for name, stated, rejected in rows}
 
 
 class EmbeddingJudge:
@@ -26,6 +35,7 @@ class EmbeddingJudge:
     def __init__(self, regions: NDArray[np.float16], vision: LiteVision, embed: Embed) -> None:
         """`regions` (N, R, D) of the images; `embed` gives unit vectors of texts in the same space."""
         self.regions, self.vision, self.embed, self.rows = regions, vision, embed, len(regions)
+        self.measured = proven_names()
 
     def look(self, names: Sequence[str], rows: slice) -> NDArray[np.float32]:
         """See `symbal_hf.auditing.judges.protocol.Judge.look`."""

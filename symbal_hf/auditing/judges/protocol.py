@@ -6,8 +6,8 @@ Looking needs nothing but the rows of a block, so that blocks may be looked at a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 ScorerName = Literal["embedding", "reference", "objects", "text-only", "vision-language", "object"]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+Measured = Mapping[str, tuple[int, int]]
 Columns = dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
 SURE = 0.999  # what a given list of objects is worth: labels are not free of errors
 WELL_ALIGNED = 0.1  # prior share of false mentions where nothing is known about a concept
+UNMEASURED: Measured = {}
 LIMIT = 6.0  # no single mention may outweigh e^6 to 1
 BLOCK = 65_536  # rows that are looked at together
 
@@ -38,12 +40,14 @@ class Beliefs:
             knows nothing.
         scorer: which scorer this is.
         given_truth: True when presence is given data and not a model's opinion.
+        measured: of names that the judge was measured on, true statements and how many of them it rejected.
     """
 
     presence: NDArray[np.float32]
     log_ratio: NDArray[np.float32]
     scorer: ScorerName
     given_truth: bool
+    measured: Measured = field(default_factory=dict)
 
     @cached_property
     def known(self) -> NDArray[np.float32]:
@@ -63,11 +67,13 @@ class Judge(Protocol):
     Attributes:
         scorer: its name.
         given_truth: whether presence is given data and no model's opinion.
+        measured: see `Beliefs`.
         rows: N.
     """
 
     scorer: ScorerName
     given_truth: bool
+    measured: Measured
     rows: int
 
     def look(self, names: Sequence[str], rows: slice) -> NDArray[np.float32]:
@@ -93,7 +99,7 @@ def beliefs(judge: Judge, names: Sequence[str], *, columns: Columns | None = Non
     columns = {} if columns is None else columns
     if not names:
         nothing = np.zeros((judge.rows, 0), np.float32)
-        return Beliefs(nothing, nothing, judge.scorer, judge.given_truth)
+        return Beliefs(nothing, nothing, judge.scorer, judge.given_truth, judge.measured)
     new = [name for name in names if name not in columns]
     if new:
         presence, ratio = judge_all(judge, new)
@@ -103,6 +109,7 @@ def beliefs(judge: Judge, names: Sequence[str], *, columns: Columns | None = Non
         np.stack([columns[name][1] for name in names], 1),
         judge.scorer,
         judge.given_truth,
+        judge.measured,
     )
 
 

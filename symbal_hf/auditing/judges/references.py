@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges.protocol import LIMIT, Embed, ScorerName
+from symbal_hf.auditing.judges.protocol import LIMIT, UNMEASURED, Embed, ScorerName
 from symbal_hf.language.denials import asserted
 from symbal_hf.language.phrases import noun_phrases
 
@@ -28,6 +28,7 @@ class ReferenceJudge:
 
     scorer: ScorerName = "reference"
     given_truth = False
+    measured = UNMEASURED
 
     def __init__(self, references: Sequence[Sequence[str]], embed: Embed) -> None:
         """`references` of N rows (an empty row cannot be judged); `embed` gives unit vectors of texts."""

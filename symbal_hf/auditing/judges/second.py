@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,41 @@ BOTH = {"constant": 1.25, "first": 0.57, "second": 1.25}
 FEWEST_AGREED, SEES, SEES_NONE, LEAST_AUC = 5, 0.5, 0.1, 0.75  # what shows that two judges see the same thing
 
 
+Rows = NDArray[np.int64]  # indices of N
+
+
+class Witness(Protocol):
+    """A judge that had no part in an accusation.
+
+    Attributes:
+        name: by which findings name it.
+        by_card: whether its word counts where the images do not tell whether it sees a name.
+    """
+
+    name: str
+    by_card: bool
+
+    def knows(self, name: str) -> bool:
+        """Whether it can be asked."""
+        ...
+
+    def worth(self, name: str, rows: Rows) -> NDArray[np.float64]:
+        """(n,) the more, the surer these images show it."""
+        ...
+
+    def log_ratio(self, name: str, rows: Rows, *, agreed: Rows, elsewhere: Rows, beside: Rows) -> NDArray[np.float32]:
+        """(n,) log of how much better "the image lacks it" explains what it sees; 0 for an image that cannot be read.
+
+        Args:
+            name: what is looked for.
+            rows: n rows whose statement of it the first judge rejects.
+            agreed: rows that state it, and in which the first judge sees it.
+            elsewhere: rows that probably lack it: what raises their scores (drawings in the place of photos) is not it.
+            beside: rows in the same surroundings whose captions do not state it.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class SecondJudge:
     """NanoDet-g over N images: it knows 80 names, and nothing of what the first judge has said.
@@ -50,23 +85,14 @@ class SecondJudge:
     images: Images
     shared: dict[str, Any]
 
-    name = NanoDet.name
+    name, by_card = NanoDet.name, True
 
     def knows(self, name: str) -> bool:
         """Whether it was taught to see what is called so; synonyms are other names."""
         return class_of(name) is not None
 
-    def log_ratio(
-        self, name: str, rows: NDArray[np.int64], *, elsewhere: NDArray[np.int64], beside: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """(n,) log of how much better "the image lacks it" explains its score; 0 for an image that cannot be read.
-
-        Args:
-            name: one of its classes.
-            rows: n rows whose statement of the class the first judge rejects.
-            elsewhere: rows that probably lack it: what raises their scores (drawings in the place of photos) is not it.
-            beside: rows in the same surroundings whose captions do not state it.
-        """
+    def log_ratio(self, name: str, rows: Rows, *, agreed: Rows, elsewhere: Rows, beside: Rows) -> NDArray[np.float32]:
+        """See `Witness.log_ratio`; of one of its classes."""
         worth, bad = self._worth(name, rows)
         usual = self._usual(name, elsewhere, usual_when_absent(name))
         usual_here = usual + SURROUNDINGS * (self._usual(name, beside, usual) - usual)
@@ -96,17 +122,17 @@ class SecondJudge:
             joined[read, column] = 1 / (1 + np.exp(-odds))
         return joined
 
-    def worth(self, name: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def worth(self, name: str, rows: Rows) -> NDArray[np.float64]:
         """(n,) log of how much better "the image shows it" explains its scores, by its card."""
         return self._worth(name, rows)[0]
 
-    def _usual(self, name: str, rows: NDArray[np.int64], least: float) -> float:
+    def _usual(self, name: str, rows: Rows, least: float) -> float:
         """The lower quartile of what scores are worth where the class is absent; no less than usual."""
         if len(rows) < FEWEST_BESIDE:
             return least
         return max(least, float(np.quantile(self._worth(name, rows)[0], 0.25)))
 
-    def _worth(self, name: str, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], dict[int, str]]:
+    def _worth(self, name: str, rows: Rows) -> tuple[NDArray[np.float64], dict[int, str]]:
         scores, bad = embed_images(self.images.select(rows.tolist()), packaged_detector(), **self.shared)
         return log_ratio(name, scores), bad
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges.protocol import LIMIT, WELL_ALIGNED, Embed, Judge, ScorerName, log_ratio_of
+from symbal_hf.auditing.judges.protocol import LIMIT, UNMEASURED, WELL_ALIGNED, Embed, Judge, ScorerName, log_ratio_of
 from symbal_hf.auditing.judges.references import FORM
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.language.phrases import noun_phrases, singular
@@ -25,6 +25,7 @@ class ListJudge:
     """
 
     given_truth = False
+    measured = UNMEASURED
 
     def __init__(self, told: Sequence[Sequence[str] | None], embed: Embed, *, scorer: ScorerName) -> None:
         """`told`: N lists of phrases or sentences, None or empty where nothing is known; `embed` compares phrases."""
@@ -72,6 +73,7 @@ class FactJudge:
     """
 
     given_truth = False
+    measured = UNMEASURED
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.judges.protocol import LIMIT, ScorerName
+from symbal_hf.auditing.judges.protocol import LIMIT, UNMEASURED, ScorerName
 from symbal_hf.language.concepts import Concepts
 
 FORM = "a photo of a {}"
@@ -24,6 +24,7 @@ class ZeroShotJudge:
 
     scorer: ScorerName = "embedding"
     given_truth = False
+    measured = UNMEASURED
 
     def __init__(
         self, images: NDArray[np.float32], embed: Callable[[Sequence[str]], NDArray[np.float32]], concepts: Concepts
