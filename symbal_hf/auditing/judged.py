@@ -142,9 +142,10 @@ def _pairs_of(evidence: Evidence, t: int, shows: NDArray[np.bool_], tried: float
     images, stated, presence = _judgeable(evidence, t)
     everything = rest = Statements(stated, presence, evidence.units.any(shows)[images])
     usable = evidence.can_be_feature & ~other_names(evidence.concepts, t, similar=evidence.similar)
-    tried *= max(int(usable.sum()), 1)
     for turn in range(1 + FURTHER):
         z = rest.scores(usable)
+        if not turn:
+            tried *= max(int(np.isfinite(z).sum()), 1)  # images that show a feature say nothing of statements of t
         order = np.argsort(-z, kind="stable")[: int((z > 0).sum())]
         if not len(order):
             return

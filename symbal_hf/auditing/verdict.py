@@ -17,6 +17,7 @@ from symbal_hf.stats.contingency import risk_ratio
 
 # Where few rows show v, their statements alone prove little: then all statements of t count, at a surer level.
 SURER, MOSTLY_FALSE = 0.02, 0.5
+SUSPICIOUS = 0.2  # corrected p below which a pair is suspected: what is found is asked for much more
 
 
 def conclude(
@@ -31,22 +32,31 @@ def conclude(
     """The verdict over ranked pairs: those that pass every gate are findings."""
     hear = _hearing(evidence)
     judged = [(pair, _failed(evidence, pair, hear, tau=tau, alpha=alpha, min_rate=min_rate)) for pair in pairs]
-    passed = sorted((p for p, failed in judged if failed is None), key=lambda p: (p.p, -p.scores[0]))
-    missed = [(p, failed) for p, failed in judged if failed is not None]
-    # What passed comes first, by the strength of the association; what only looks wrong follows.
-    order = [*passed, *(p for p, _ in missed)]
+    passed = sorted((pair for pair, failed in judged if failed is None), key=lambda p: (p.p, -p.scores[0]))
+    failed = {id(pair): why for pair, why in judged if why is not None}
+    missed = [pair for pair, why in judged if why is not None]
+    suspicious = {id(pair): _is_suspicious(evidence, pair, alpha=alpha, min_rate=min_rate) for pair in missed}
+    # What passed comes first, by the strength of the association; then what nearly does; what only looks wrong follows.
+    accusations = [*passed, *(pair for pair in missed if suspicious[id(pair)])]
+    order = [*accusations, *(pair for pair in missed if not suspicious[id(pair)])]
     errors = [_own_name(evidence, pair) for pair in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
     made = [finding_of(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
-    accused = _different(list(zip(passed, made, strict=False)))
-    heard = [_with_testimony(finding, hear(pair)) for pair, finding in accused if pair is not None]
+    accused = _different(list(zip(accusations, made, strict=False)))
+    heard = [
+        replace(finding, state="suspected", reason=failed[id(pair)])
+        if id(pair) in failed
+        else _with_testimony(finding, hear(pair))
+        for pair, finding in accused
+        if pair is not None
+    ]
     findings = [finding for finding in heard if finding.state == "found"][:top_k]
     suspected = [finding for finding in heard if finding.state == "suspected"][:top_k]
-    failed = [
-        (None, replace(finding, state="candidate", reason=why or "", examples=(), affected=()))
-        for finding, (_, why) in zip(made[len(passed) :], missed, strict=False)
+    others = [
+        (None, replace(finding, state="candidate", reason=failed[id(pair)], examples=(), affected=()))
+        for finding, pair in zip(made[len(accusations) :], order[len(accusations) :], strict=False)
     ]
-    candidates = [finding for _, finding in _different([*accused, *failed])[len(accused) :]]
+    candidates = [finding for _, finding in _different([*accused, *others])[len(accused) :]]
     suspects = [*suspected, *candidates][:10]
     why = None
     if suspects and not findings:
@@ -144,6 +154,17 @@ def _failed(
             f"{tau:.0%} are asked for)"
         )
     return None
+
+
+def _is_suspicious(evidence: Evidence, pair: Pair, *, alpha: float, min_rate: float) -> bool:
+    """What failed a gate is one judge's word all the same where most statements beside v look false, some surely so."""
+    return (
+        not evidence.beliefs.given_truth
+        and pair.p_corrected < max(alpha, SUSPICIOUS)
+        and pair.table[0] >= min_rate * pair.table[1]
+        and pair.confirmed[0] >= MOSTLY_FALSE
+        and pair.share.low > 0
+    )
 
 
 def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: Sequence[int] | None = None) -> Finding:

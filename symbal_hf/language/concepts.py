@@ -73,6 +73,7 @@ def find_concepts(
     *,
     vocabulary: Vocabulary | None = None,
     also: Iterable[str] = (),
+    features: Iterable[str] = (),
     always: Sequence[str] = (),
     same: Mapping[str, str] | None = None,
     min_rows: int = 5,
@@ -84,6 +85,7 @@ def find_concepts(
         facts: the facts table.
         vocabulary: its classes are the concepts; by default they are the noun phrases of the captions themselves.
         also: texts (reference captions) whose noun phrases are concepts too, though no caption may name them.
+        features: names that images may show, kept however rarely captions use them; not beside a vocabulary.
         always: names that are asked for, kept however rarely they are used; in a vocabulary they must be classes or
             synonyms of one.
         same: noun phrases that count as another one, by that other's name.
@@ -110,6 +112,7 @@ def find_concepts(
         common = sorted(count.items(), key=lambda item: (-item[1], item[0]))
         names = [name for name, n in common[:most] if n >= min_rows]
         found = _completed(facts, found, names)
+        names += sorted({own_name(name, names) for name in features} - set(names))
         wanted = [(same or {}).get(own := own_name(name, names), own) for name in always]
         extra = sorted(set(wanted) - set(names))
         found = _with_loose(facts, found, extra, same or {})

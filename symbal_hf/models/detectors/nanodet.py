@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.files import packaged_lines
+from symbal_hf.language.phrases import singular
 from symbal_hf.models.encoders.base import Lazy, Place, fingerprint
 from symbal_hf.models.encoders.checkpoint import Batches
 
@@ -180,12 +181,18 @@ def packaged_detector() -> NanoDet:
     return NanoDet()
 
 
-_SPELT = {name.replace(" ", ""): name for name in CLASSES}
+def _spelling(name: str) -> str:
+    return "".join([*name.split()[:-1], *map(singular, name.split()[-1:])])
+
+
+@cache
+def _spelt() -> dict[str, str]:
+    return {_spelling(name): name for name in CLASSES}
 
 
 def class_of(name: str) -> str | None:
-    """The class that is called so, spelt apart or not ("surf board"); None for synonyms and all else."""
-    return _SPELT.get(name.replace(" ", ""))
+    """The class that is called so, spelt apart or not ("surf board"), one or many; None for synonyms and all else."""
+    return _spelt().get(_spelling(name))
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from symbal_hf.core.errors import BadData
 from symbal_hf.core.store import Store
 from symbal_hf.data.pixels import decode
 from symbal_hf.data.table import Images
-from symbal_hf.models.detectors.nanodet import CLASSES, STRIDES, NanoDet, log_ratio, network
+from symbal_hf.models.detectors.nanodet import CLASSES, STRIDES, NanoDet, class_of, log_ratio, network
 from symbal_hf.models.encoders.embedding import embed_images
 
 
@@ -24,6 +24,19 @@ def test_it_has_a_cell_for_every_stride_and_a_channel_for_every_class():
     levels = network()(torch.zeros(1, 3, 416, 416))
     assert [level.shape[2] for level in levels] == [416 // stride for stride in STRIDES]
     assert all(level.shape[1] == len(CLASSES) + 44 for level in levels) and len(set(CLASSES)) == 80
+
+
+def test_a_class_is_called_by_its_name_in_the_singular_or_plural_spelt_apart_or_not():
+    assert all(class_of(name) == name for name in CLASSES)
+    same = {
+        "ski": "skis",
+        "dogs": "dog",
+        "surf board": "surfboard",
+        "people": "person",
+        "tennis rackets": "tennis racket",
+    }
+    assert {name: class_of(name) for name in same} == same
+    assert not [name for name in ("glass", "racket", "sofa", "skier", "hot") if class_of(name)]
 
 
 @pytest.fixture(scope="module")
