@@ -286,7 +286,7 @@ def make_pair(
     order: Sequence[int] | NDArray[np.int64],
     *,
     scores: NDArray[np.floating],
-    tried: int,
+    tried: float,
     units: Units = EACH_ROW,
 ) -> Pair:
     """The pair of `error` and the first feature of `order`, with the statistics of its 2x2 table of images."""
@@ -316,7 +316,7 @@ def pair_of(
     *,
     table: tuple[int, int, int, int],
     p: float,
-    tried: int,
+    tried: float,
     share: ErrorShare,
     **others: Any,
 ) -> Pair:

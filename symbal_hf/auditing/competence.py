@@ -7,11 +7,14 @@ least, and more often than elsewhere. A judge that never affirms a name denies e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import nchypergeom_fisher
+from scipy.stats import t as student
 
-from symbal_hf.auditing.association import mentions_by_image
+from symbal_hf.auditing.association import FEWEST_ROWS, mentions_by_image
 from symbal_hf.auditing.judges.protocol import Beliefs
 from symbal_hf.auditing.units import Units
 from symbal_hf.language.concepts import Concepts
@@ -19,6 +22,8 @@ from symbal_hf.language.phrases import names_of
 
 AFFIRMED = 0.3  # presence from which on the judge sees a name
 LEAST_IMAGES, LEAST_SHARE = 3, 0.05  # of those whose captions state it
+COMPARED, FEW = 500, 10  # concepts beside features that are stated about as often
+LEAST_SPREAD = 0.3  # of the logarithm of how many times as often captions state things as references do
 BIAS = 3.0  # odds by which what the judge misses may be stated more often here than where it was measured
 
 
@@ -43,10 +48,44 @@ def more_than_missed(rejected: int, stated: int, elsewhere: tuple[int, int], *, 
         >>> more_than_missed(20, 40, (100, 10)) < 0.05, more_than_missed(11, 40, (100, 10)) < 0.05
         (True, False)
     """
-    from scipy.stats import nchypergeom_fisher
-
     total, missed = elsewhere
     return float(nchypergeom_fisher(total + stated, missed + rejected, stated, bias).sf(rejected - 1))
+
+
+def as_unspoken(
+    said: NDArray[np.bool_], told: NDArray[np.floating], shown: NDArray[np.bool_], t: int, v: NDArray[np.bool_]
+) -> float:
+    """P-value of "references leave t out beside v no more than they leave out other things".
+
+    References are silent about most of what an image shows, and about some things nearly always. Captions that speak
+    of t beside v by a larger multiple of what references do than of nearly anything else say what is not there.
+
+    Args:
+        said: (N, P) the caption names the concept.
+        told: (N, P) share of the row's references that names it.
+        shown: (N, P) the image shows it.
+        t: the index of the concept; `v` (N,) rows that show the feature.
+
+    Returns:
+        Of concepts beside features that captions state about as often, the share that is as unspoken of in references;
+        where there are few, and none is, how likely another would be.
+    """
+    by_captions = said.T.astype(np.float64) @ shown
+    by_references = told.T.astype(np.float64) @ shown
+    comparable = (by_captions >= FEWEST_ROWS) & (shown.sum(0) >= FEWEST_ROWS)
+    comparable[t], comparable[:, t] = False, False
+    np.fill_diagonal(comparable, False)
+    captions, references = by_captions[comparable], by_references[comparable]
+    stated, spoken = float(said[v, t].sum()), float(told[v, t].sum())
+    near = np.argsort(np.abs(np.log(captions / max(stated, 1))), kind="stable")[:COMPARED]
+    times = np.log((captions[near] + 0.5) / (references[near] + 0.5))
+    own = float(np.log((stated + 0.5) / (spoken + 0.5)))
+    share = float((1 + (times >= own).sum()) / (1 + len(near)))
+    if len(near) < FEW or (times >= own).any():
+        return share
+    # Of few the largest proves little by its rank; then it is held against how much these differ (prediction interval).
+    spread = max(float(times.std(ddof=1)), LEAST_SPREAD) * sqrt(1 + 1 / len(near))
+    return min(share, float(student.sf((own - times.mean()) / spread, len(near) - 1)))
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.core.arrays import without
 from symbal_hf.core.errors import BadData
 from symbal_hf.core.options import OnBadRow
-from symbal_hf.data.pixels import decode
-from symbal_hf.data.table import AuditData
-from symbal_hf.language.concepts import Concepts, find_concepts
+from symbal_hf.data.table import AuditData, left_out, readable
+from symbal_hf.language.concepts import Concepts, find_concepts, shares_naming
 from symbal_hf.language.facts import Facts, split_facts
 from symbal_hf.language.phrases import Vocabulary, compounds_of_parts
 from symbal_hf.models.composition import FACT_SCORERS, split_part
@@ -54,6 +53,7 @@ class Evidence:
         units: which rows show one image.
         second: a judge that had no part in `beliefs` and looks at the same images; None where there is none.
         others: further such judges, asked where that one has no say.
+        naming: gives (N, P) the share of a row's references that names each of P concepts, where these are the judge.
     """
 
     data: AuditData
@@ -69,6 +69,7 @@ class Evidence:
     units: Units = EACH_ROW
     second: SecondJudge | None = None
     others: tuple[Witness, ...] = ()
+    naming: Callable[[Sequence[str]], NDArray[np.float32]] | None = None
     asked: NDArray[np.bool_] | None = None
     rescored: Callable[[NDArray[np.float32], NDArray[np.bool_]], Evidence] | None = None
 
@@ -80,6 +81,11 @@ class Evidence:
     def competence(self) -> Competence:
         """What the judge has shown that it can see."""
         return competence(self.concepts, self.beliefs, self.units)
+
+    @cached_property
+    def told(self) -> NDArray[np.float32] | None:
+        """(N, P) share of the row's references that names each concept; None where references are no judge."""
+        return None if self.naming is None else self.naming(self.concepts.names)
 
     @property
     def witnesses(self) -> tuple[Witness, ...]:
@@ -210,7 +216,7 @@ def gather(
     if calibrated:
         regions, data = _embedded(parts, data, on_bad_row, kept)
     elif scores_facts:
-        data = _readable(data, on_bad_row)
+        data = readable(data, on_bad_row)
     facts = split_facts(data.captions)
     descriptions = describe(parts, data) if scores_facts else [None] * len(data)
     score = asked = None
@@ -280,8 +286,13 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
         second=None if objects or case.data.images is None else SecondJudge(case.data.images, parts.shared),
         others=() if images is None else (LiteWitness(images, parts.phrase_vectors, parts.shared),),
         asked=case.asked,
+        naming=_naming(case) if views.scorer in ("reference", "text-only") and case.data.references else None,
         rescored=lambda score, asked: _judged(replace(case, score=score, asked=asked), wholes),
     )
+
+
+def _naming(case: Case) -> Callable[[Sequence[str]], NDArray[np.float32]]:
+    return lambda names: shares_naming(case.data.references or (), names, vocabulary=case.vocabulary)
 
 
 def _image_vectors(case: Case) -> NDArray[np.float32]:
@@ -364,29 +375,4 @@ def _embedded(
     regions, bad = (kept and kept.regions) or embed_images(data.images, LiteVision(), **parts.shared)
     if kept is not None:
         kept.regions = regions, bad
-    return without(regions, sorted(bad)), _left_out(data, bad, on_bad_row)
-
-
-def _readable(data: AuditData, on_bad_row: OnBadRow) -> AuditData:
-    """The data without rows whose image cannot be decoded."""
-    if data.images is None or data.images.readable:
-        return data
-    bad: dict[int, str] = {}
-    for row in range(len(data)):
-        try:
-            decode(data.images.encoded(row))
-        except (OSError, SyntaxError, ValueError) as error:
-            bad[row] = f"unreadable image: {error}"
-    readable = _left_out(data, bad, on_bad_row)
-    data.images.readable = not bad
-    return readable
-
-
-def _left_out(data: AuditData, bad: Mapping[int, str], on_bad_row: OnBadRow) -> AuditData:
-    """The data without the rows of `bad`, by the policy for bad rows."""
-    if bad and on_bad_row == "error":
-        row = min(bad)
-        raise BadData(f"row {data.ids[row]}: {bad[row]}; mend it or pass on_bad_row='warn'.")
-    if bad and len(bad) == len(data):
-        raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
-    return data.without(dict(bad)) if bad else data
+    return without(regions, sorted(bad)), left_out(data, bad, on_bad_row)

@@ -48,13 +48,20 @@ class Counted:
 def counted_pairs(evidence: Evidence) -> list[Pair]:
     """Every pair worth showing, most significant first; p-values are corrected for all pairs that were looked at.
 
+    The level is shared out among all concepts that captions state, by the square root of how many statements are false:
+    where those stand is another question than how many there are (weighted Bonferroni: Genovese, Roeder and Wasserman
+    2006).
     An error gets its most significant feature, and further ones that still matter among images that are alike in those
     before.
     """
     has = evidence.units.any(evidence.beliefs.known > 0.5)
     counted = [each for t in range(len(evidence.concepts.names)) if (each := _count(evidence, t, has)) is not None]
-    tried = int(sum(np.isfinite(each.p).sum() for each in counted))
-    pairs = [pair for each in counted for pair in _pairs(evidence, each, has, tried)]
+    weight = {each.error.concept: each.error.evidence**0.5 for each in counted}
+    looked_at = int((evidence.competence.stated > 0).sum()) - len(weight) + sum(weight.values())
+    pairs = []
+    for each in counted:
+        tried = looked_at / weight[each.error.concept] * int(np.isfinite(each.p).sum())
+        pairs += list(_pairs(evidence, each, has, tried))
     return sorted(pairs, key=lambda pair: (pair.p, -pair.scores[0]))
 
 
@@ -100,7 +107,7 @@ def _beside(
     return p
 
 
-def _pairs(evidence: Evidence, counted: Counted, has: NDArray[np.bool_], tried: int) -> Iterator[Pair]:
+def _pairs(evidence: Evidence, counted: Counted, has: NDArray[np.bool_], tried: float) -> Iterator[Pair]:
     """The error with its feature, and with further ones that matter wherever those before are in view, or are not."""
     p, usable, taken = counted.p, np.isfinite(counted.p), list[int]()
     while usable.any() and len(taken) <= FURTHER:

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from symbal_hf.auditing.association import Pair, error_share
-from symbal_hf.auditing.competence import missed_elsewhere, more_than_missed
+from symbal_hf.auditing.association import FEWEST_ROWS, Pair, error_share
+from symbal_hf.auditing.competence import as_unspoken, missed_elsewhere, more_than_missed
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.judges.second import FEWEST_AGREED, LEAST_AUC, SEES_NONE, Rows, Witness, chance_of_more
 
 LEAST_FALSE = 0.15  # of the rejected rows, at the lower end, that a witness must hold to be false
 MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
 MOST_AGREED = 100  # rows by which a witness shows that it sees t
+SILENCE = 0.015  # of comparable statements, those which references leave out as much
+SHOWN = 0.5
 LEVEL = 0.05  # at which a judge must reject more than it is known to miss
 
 
@@ -43,16 +45,19 @@ class Testimony:
 def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     """Who confirms that `name`, the t of this pair, is stated falsely."""
     beliefs = evidence.beliefs
-    if beliefs.given_truth or beliefs.scorer == "reference":
+    if beliefs.given_truth:
         rejected = int(evidence.units.first(pair.wrong & pair.has_feature).sum())
-        return Testimony("objects" if beliefs.given_truth else "references", rejected, rejected)
+        return Testimony("objects", rejected, rejected)
+    told = None if evidence.told is None else _by_references(evidence, pair, name)
+    if told is not None and told.witness:
+        return told
     presence, stated = beliefs.known[:, pair.error], evidence.concepts.stated(pair.error)
     for witness in (one for one in evidence.witnesses if one.knows(name)):
         neither = _some(evidence, ~stated & (presence < SEES_NONE), MOST_AGREED)
         agreed = _some(evidence, stated & evidence.shows[:, pair.error], MOST_AGREED)
         if _sees(witness, name, agreed, neither):
             return _by_witness(evidence, witness, pair, name, agreed=agreed, neither=neither)
-    return _by_competence(evidence, pair, name)
+    return told or _by_competence(evidence, pair, name)
 
 
 def _sees(second: Witness, name: str, agreed: Rows, neither: Rows) -> bool:
@@ -85,6 +90,23 @@ def _some(evidence: Evidence, mask: NDArray[np.bool_], most: int) -> NDArray[np.
     """Of the rows of a mask, one an image, so many at random."""
     rows = np.flatnonzero(evidence.units.first(mask))
     return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+
+
+def _by_references(evidence: Evidence, pair: Pair, name: str) -> Testimony:
+    """References are no list of what is there: their silence counts as far as they are not as silent about all else."""
+    rejected, told = int(evidence.units.first(pair.wrong & pair.has_feature).sum()), evidence.told
+    assert told is not None
+    said, one = evidence.concepts.mentions(), evidence.units.first(np.ones(len(told), bool))
+    shown = (evidence.beliefs.known > SHOWN) | said
+    silent = as_unspoken(said[one], told[one], shown[one], pair.error, pair.has_feature[one])
+    if silent <= SILENCE and (said[one, pair.error] & pair.has_feature[one]).sum() >= FEWEST_ROWS:
+        return Testimony("references", rejected, rejected)
+    reason = (
+        f"references may only leave {name!r} out there: captions state it in so many more images than references do "
+        f"that {silent:.0%} of what is stated as often is left out as much ({SILENCE:.1%} at most are asked for); give "
+        "objects or images, or let a person look at 20 of them (symbal validate --human-template)"
+    )
+    return Testimony(None, 0, rejected, reason)
 
 
 def _by_competence(evidence: Evidence, pair: Pair, name: str) -> Testimony:

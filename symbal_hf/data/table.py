@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbal_hf.core.errors import BadData
-from symbal_hf.core.options import Chance, Reading, given, take
+from symbal_hf.core.options import Chance, OnBadRow, Reading, given, take
 from symbal_hf.data.columns import CAPTIONS, IDS, IMAGES, URLS, Unusable, chosen_root, find_column, sampled
 from symbal_hf.data.download import fetched, inline, is_url
 from symbal_hf.data.formats.protocol import Row, Table
 from symbal_hf.data.join import joined
 from symbal_hf.data.opening import open_table
-from symbal_hf.data.pixels import jpeg_thumbnail, png
+from symbal_hf.data.pixels import decode, jpeg_thumbnail, png
 from symbal_hf.results.findings import Skipped
 
 if TYPE_CHECKING:
@@ -328,3 +328,28 @@ def thumbnails_of(data: AuditData) -> Callable[[str], bytes | None]:
             return None
 
     return thumbnail
+
+
+def readable(data: AuditData, on_bad_row: OnBadRow) -> AuditData:
+    """The data without rows whose image cannot be decoded."""
+    if data.images is None or data.images.readable:
+        return data
+    bad: dict[int, str] = {}
+    for row in range(len(data)):
+        try:
+            decode(data.images.encoded(row))
+        except (OSError, SyntaxError, ValueError) as error:
+            bad[row] = f"unreadable image: {error}"
+    kept = left_out(data, bad, on_bad_row)
+    data.images.readable = not bad
+    return kept
+
+
+def left_out(data: AuditData, bad: Mapping[int, str], on_bad_row: OnBadRow) -> AuditData:
+    """The data without the rows of `bad`, by the policy for bad rows."""
+    if bad and on_bad_row == "error":
+        row = min(bad)
+        raise BadData(f"row {data.ids[row]}: {bad[row]}; mend it or pass on_bad_row='warn'.")
+    if bad and len(bad) == len(data):
+        raise BadData(f"none of the {len(data)} images can be read; the first: {bad[0]}.")
+    return data.without(dict(bad)) if bad else data

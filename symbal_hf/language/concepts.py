@@ -124,6 +124,28 @@ def find_concepts(
     return Concepts(tuple(names), matrix, facts, tuple(place[name] for name in wanted), len(extra))
 
 
+def shares_naming(
+    texts: Sequence[Sequence[str]], names: Sequence[str], *, vocabulary: Vocabulary | None = None
+) -> NDArray[np.float32]:
+    """(N, P) of the texts of each row, the share that names each concept; 0 of a row without texts.
+
+    Args:
+        texts: of N rows, such as reference captions.
+        names: P noun phrases, or classes of the vocabulary.
+        vocabulary: the classes with their synonyms.
+
+    Examples:
+        >>> shares_naming([["A dog runs.", "The dog."], ["A cat by a dog."], []], ["dog", "cat"]).tolist()
+        [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    """
+    find, place = noun_phrases if vocabulary is None else vocabulary.find, {name: i for i, name in enumerate(names)}
+    shares = np.zeros((len(texts), len(names)), np.float32)
+    for row, some in enumerate(texts):
+        for text in some:
+            shares[row, [place[name] for name in find(asserted(text)) if name in place]] += 1 / len(some)
+    return shares
+
+
 def own_name(name: str, known: Container[str]) -> str:
     """A name as concepts are named: lower-case, its last word in the singular, without an article."""
     if name in known:

@@ -92,7 +92,7 @@ def _log_choose(top: ArrayLike, bottom: ArrayLike) -> NDArray[np.float64]:
     return gammaln(top + 1) - gammaln(bottom + 1) - gammaln(top - bottom + 1)
 
 
-def corrected(p: ArrayLike, *, tried: int | None = None, method: Correction = "bonferroni") -> NDArray[np.float64]:
+def corrected(p: ArrayLike, *, tried: float | None = None, method: Correction = "bonferroni") -> NDArray[np.float64]:
     """p-values corrected for the `tried` tests they were picked from (default: the ones given), in [0, 1]."""
     p = np.asarray(p, dtype=np.float64)
     tried = p.size if tried is None else tried
