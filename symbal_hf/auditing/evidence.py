@@ -53,7 +53,7 @@ class Evidence:
         units: which rows show one image.
         second: a judge that had no part in `beliefs` and looks at the same images; None where there is none.
         others: further such judges, asked where that one has no say.
-        naming: gives (N, P) the share of a row's references that names each of P concepts, where these are the judge.
+        naming: gives (N, P) the share of a row's references that names each of P concepts, where there are any.
     """
 
     data: AuditData
@@ -133,7 +133,7 @@ class Evidence:
     @cached_property
     def can_be_found(self) -> NDArray[np.bool_]:
         """(P,) As an error the concept may be found, by the second judge or by competence, and not suspected alone."""
-        if self.beliefs.given_truth or self.beliefs.scorer == "reference":
+        if self.beliefs.given_truth or self.naming is not None:
             return self.may_see
         proven = np.array([missed_elsewhere(name, self.beliefs) is not None for name in self.concepts.names], bool)
         return self.confirmable | (self.may_see & proven)
@@ -286,7 +286,7 @@ def _judged(case: Case, wholes: Mapping[int, Set[int]], kept: Kept | None = None
         second=None if objects or case.data.images is None else SecondJudge(case.data.images, parts.shared),
         others=() if images is None else (LiteWitness(images, parts.phrase_vectors, parts.shared),),
         asked=case.asked,
-        naming=_naming(case) if views.scorer in ("reference", "text-only") and case.data.references else None,
+        naming=None if objects or not any(case.data.references or ()) else _naming(case),
         rescored=lambda score, asked: _judged(replace(case, score=score, asked=asked), wholes),
     )
 

@@ -48,16 +48,19 @@ def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     if beliefs.given_truth:
         rejected = int(evidence.units.first(pair.wrong & pair.has_feature).sum())
         return Testimony("objects", rejected, rejected)
-    told = None if evidence.told is None else _by_references(evidence, pair, name)
-    if told is not None and told.witness:
-        return told
+    told, by_text = evidence.told is not None, beliefs.scorer in ("reference", "text-only")
+    if told and by_text and (first := _by_references(evidence, pair, name)).witness:
+        return first
     presence, stated = beliefs.known[:, pair.error], evidence.concepts.stated(pair.error)
     for witness in (one for one in evidence.witnesses if one.knows(name)):
         neither = _some(evidence, ~stated & (presence < SEES_NONE), MOST_AGREED)
         agreed = _some(evidence, stated & evidence.shows[:, pair.error], MOST_AGREED)
         if _sees(witness, name, agreed, neither):
             return _by_witness(evidence, witness, pair, name, agreed=agreed, neither=neither)
-    return told or _by_competence(evidence, pair, name)
+    # Captions of the same images by others, where they are not what accuses, are a control.
+    if told and ((last := _by_references(evidence, pair, name)).witness or by_text):
+        return last
+    return _by_competence(evidence, pair, name)
 
 
 def _sees(second: Witness, name: str, agreed: Rows, neither: Rows) -> bool:

@@ -212,6 +212,10 @@ class Vocabulary:
         after = {start for start, *_ in spans}
         return frozenset(name for _, end, name in spans if end not in after)
 
+    def named(self, text: str) -> list[str]:
+        """The class of each name in `text`, compounds or not."""
+        return [name for *_, name in self._find(text)]
+
     def compounds(self, text: str) -> set[tuple[tuple[str, ...], str, str]]:
         """Names side by side in `text`: (their words, the class of the first, the class of the last)."""
         spans = self._find(text)
@@ -247,24 +251,29 @@ def compounds_of_parts(
     embed: Callable[[Sequence[str]], NDArray[np.float32]],
     *,
     least: int = 2,
+    share: float = 0.01,
 ) -> dict[tuple[str, ...], tuple[str, str]]:
     """Compounds that mean their first part ("toilet bowl", "train car"): words -> (the whole, the part's class).
 
     A captioner that speaks of the bowl of a toilet sees no bowl too many. "Computer mouse" on the other hand does name
-    a mouse. Which is which is a question of meaning: the compound lies nearer to the whole than to the part in the
-    space of sentence embeddings.
+    a mouse. Which is which is a question of meaning: the compound lies nearer to the whole than to the part, by its
+    class and by its word ("horse rider"), in the space of sentence embeddings.
 
     Args:
         texts: the facts.
         vocabulary: the classes.
         embed: unit vectors of texts.
         least: how often a compound must be used.
+        share: of all uses of the part's class: two truck drivers make no person part of a truck.
     """
+    texts = list(texts)
     count = Counter(compound for text in texts for compound in (*vocabulary.compounds(text), *vocabulary.had(text)))
-    known = sorted(compound for compound, n in count.items() if n >= least)
+    used = Counter(name for text in texts for name in vocabulary.named(text))
+    known = sorted(one for one, n in count.items() if n >= max(least, share * used[one[2]]))
     if not known:
         return {}
-    whole = embed([" ".join(words) for words, *_ in known])
-    first, last = embed([one for _, one, _ in known]), embed([other for *_, other in known])
-    nearer = (whole * first).sum(1) > (whole * last).sum(1)
+    whole, first = embed([" ".join(words) for words, *_ in known]), embed([one for _, one, _ in known])
+    last, word = embed([other for *_, other in known]), embed([words[-1] for words, *_ in known])
+    to_first = (whole * first).sum(1)
+    nearer = (to_first > (whole * last).sum(1)) & (to_first > (whole * word).sum(1))
     return {words: (one, other) for (words, one, other), near in zip(known, nearer, strict=True) if near}

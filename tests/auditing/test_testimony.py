@@ -170,6 +170,18 @@ def test_a_judge_alone_is_believed_as_far_as_it_rejects_more_than_it_was_measure
         assert found or "lamp" in {f.textual_error for f in result.suspected}
 
 
+def test_other_captions_of_the_same_images_are_a_control_where_no_second_judge_is():
+    for how, found in (({"wrong": 0.4}, True), ({"blind": True}, False)):
+        made, there = evidence(4, **how)
+        told = (there[:, :, None] & (np.random.default_rng(9).random((*there.shape, 3)) < 0.6)).mean(2)
+        control = replace(made, second=None, naming=lambda names, told=told: told.astype(np.float32))
+        result = conclude(control, association_pairs(control))
+        assert {(f.textual_error, f.confirmed_by) for f in result.findings} == (
+            {("lamp", "references")} if found else set()
+        )
+        assert found or "lamp" in {f.textual_error for f in result.suspected}
+
+
 @given(missed=st.integers(0, 60), rejected=st.integers(0, 40), bias=st.floats(1, 10))
 def test_the_more_it_misses_elsewhere_the_less_a_rejection_proves(missed, rejected, bias):
     p = more_than_missed(rejected, 40, (60, missed), bias=bias)

@@ -173,6 +173,7 @@ PLACES = {
     "toilet": [1, 0, 0], "bowl": [0, 1, 0], "toilet bowl": [0.9, 0.3, 0],
     "computer": [1, 0, 0], "mouse": [0, 1, 0], "computer mouse": [0.6, 0.8, 0],
     "train": [0, 0, 1], "car": [0, 1, 0], "train car": [0, 0.6, 0.8],
+    "person": [0, 0, 1], "rider": [0, 1, 0], "toilet rider": [0.5, 0.8, 0],
 }  # fmt: skip
 
 
@@ -187,6 +188,18 @@ def test_compounds_that_mean_their_first_part_are_told_by_meaning():
     assert found == {("toilet", "bowl"): ("toilet", "bowl"), ("train", "car"): ("train", "car")}
     words = WORDS.with_synonyms({name: whole for name, (whole, _) in found.items()})
     assert [words.find(t) for t in texts[:3]] == [{"toilet"}, {"mouse"}, {"train"}]
+
+
+def test_a_compound_that_means_its_last_word_is_no_part_though_the_class_of_that_word_lies_far_off():
+    words = WORDS.with_synonyms({("rider",): "person"})
+    assert words.find("a toilet rider") == {"person"}
+    assert compounds_of_parts(["A toilet rider."] * 3, words, embed) == {}
+
+
+def test_a_compound_that_is_hardly_any_use_of_its_part_makes_none_of_it():
+    texts = ["A toilet bowl."] * 2
+    assert compounds_of_parts([*texts, *["A bowl."] * 150], WORDS, embed)
+    assert compounds_of_parts([*texts, *["A bowl."] * 300], WORDS, embed) == {}
 
 
 def test_rare_compounds_are_left_alone():
