@@ -112,7 +112,8 @@ def planted(study: Study, most: int) -> None:
     for label, rows in (("all", everything), *((str(strength), hits[strength]) for strength in STRENGTHS)):
         shares = [f"{np.mean([r[i] for r in rows]):.2f} {interval([r[i] for r in rows])}" for i in range(3)]
         print(f"| {label} | {len(rows)} | " + " | ".join(shares) + " |")
-    print(f"found that was not planted: {len(stray)}", *(told(f, study.really_wrong(f)) for *_, f in stray), sep="\n  ")
+    others = (f"{t} | {v} {strength}: {told(f, study.really_wrong(f))}" for t, v, strength, f in stray)
+    print(f"found that was not planted: {len(stray)}", *others, sep="\n  ")
 
 
 def split(text: str) -> list[str]:

@@ -85,9 +85,10 @@ class Statements:
 
 def judged_pairs(evidence: Evidence) -> list[Pair]:
     """Every pair that might be one, what can be confirmed first; p-values are corrected for all that were looked at."""
-    shows, pairs = _shows(evidence, evidence.concepts.mentions()), list[Pair]()
+    believed, pairs = _believed(evidence), list[Pair]()
+    shows = _shows(evidence, believed, evidence.concepts.mentions())
     for t, tried in _tried(evidence).items():
-        pairs += _pairs_of(evidence, t, _in_sentences_of(evidence, t, shows), tried)
+        pairs += _pairs_of(evidence, t, _in_sentences_of(evidence, believed, t, shows), tried)
     return sorted(pairs, key=lambda pair: (not evidence.can_be_found[pair.error], -strength(pair)))
 
 
@@ -108,13 +109,30 @@ def _tried(evidence: Evidence) -> dict[int, float]:
     return {t: total[int(families[t])] / w for t, w in weight.items()}
 
 
-def _shows(evidence: Evidence, named: NDArray[np.bool_], rows: Any = slice(None)) -> NDArray[np.bool_]:
+def _believed(evidence: Evidence) -> NDArray[np.float32]:
+    """(N, P) probability that the image shows what its caption names: a caption is believed, but for what it misstates.
+
+    An apple that is stated falsely beside tables would else be a feature of these, and what the judge misses of tables
+    an error beside apples.
+    """
+    beliefs, believed = evidence.of_both, evidence.of_both.if_stated.copy()
+    for c in np.flatnonzero(evidence.competence.stated >= FEWEST_MENTIONS):
+        p = beliefs.known[:, c]
+        m, f = shares_stated(p, evidence.concepts.stated(int(c)))
+        believed[:, c] = np.minimum(believed[:, c], m * p / np.maximum(m * p + f * (1 - p), 1e-9))
+    return believed
+
+
+def _shows(
+    evidence: Evidence, believed: NDArray[np.float32], named: NDArray[np.bool_], rows: Any = slice(None)
+) -> NDArray[np.bool_]:
     """(n, P) the image shows the feature; a caption that names it (n, P) is a witness."""
-    beliefs = evidence.of_both
-    return np.where(named, beliefs.if_stated[rows], beliefs.known[rows]) > 0.5
+    return np.where(named, believed[rows], evidence.of_both.known[rows]) > 0.5
 
 
-def _in_sentences_of(evidence: Evidence, t: int, shows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _in_sentences_of(
+    evidence: Evidence, believed: NDArray[np.float32], t: int, shows: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """(N, P) `shows`, where sentences that name t, which may be as false of what else they name, count half.
 
     What only they name is shown where the judges hold it for likelier than usual.
@@ -123,7 +141,7 @@ def _in_sentences_of(evidence: Evidence, t: int, shows: NDArray[np.bool_]) -> ND
     named, beliefs = evidence.concepts.mentions(without_facts_naming=t)[rows], evidence.of_both
     shows = shows.copy()
     likelier = evidence.concepts.mentions()[rows] & (beliefs.log_ratio[rows] < 0)
-    shows[rows] = _shows(evidence, named, rows) | (likelier & ~named)
+    shows[rows] = _shows(evidence, believed, named, rows) | (likelier & ~named)
     return shows
 
 

@@ -17,6 +17,7 @@ from symbal_hf.stats.contingency import risk_ratio
 
 # Where few rows show v, their statements alone prove little: then all statements of t count, at a surer level.
 SURER, MOSTLY_FALSE = 0.02, 0.5
+MORE = "more rows, or a person who looks at 20 of them, would settle it (symbal validate --human-template)"
 SUSPICIOUS = 0.2  # corrected p below which a pair is suspected: what is found is asked for much more
 
 
@@ -32,26 +33,29 @@ def conclude(
     """The verdict over ranked pairs: those that pass every gate are findings."""
     hear = _hearing(evidence)
     judged = [(pair, _failed(evidence, pair, hear, tau=tau, alpha=alpha, min_rate=min_rate)) for pair in pairs]
-    passed = sorted((pair for pair, failed in judged if failed is None), key=lambda p: (p.p, -p.scores[0]))
+    # A judge that never sees t denies all of it: what it says of that comes last.
+    blind = ~evidence.may_see
+    passed = sorted((p for p, failed in judged if failed is None), key=lambda p: (blind[p.error], p.p, -p.scores[0]))
     failed = {id(pair): why for pair, why in judged if why is not None}
     missed = [pair for pair, why in judged if why is not None]
     suspicious = {id(pair): _is_suspicious(evidence, pair, alpha=alpha, min_rate=min_rate) for pair in missed}
     # What passed comes first, by the strength of the association; then what nearly does; what only looks wrong follows.
     accusations = [*passed, *(pair for pair in missed if suspicious[id(pair)])]
+    accusations.sort(key=lambda pair: bool(blind[pair.error]))
     order = [*accusations, *(pair for pair in missed if not suspicious[id(pair)])]
     errors = [_own_name(evidence, pair) for pair in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]
     made = [finding_of(evidence, pair, [error, pair.error, *pair.also_errors, *errors[:12]]) for pair, error in said]
     accused = _different(list(zip(accusations, made, strict=False)))
     heard = [
-        replace(finding, state="suspected", reason=failed[id(pair)])
+        replace(finding, state="suspected", reason=f"{failed[id(pair)]}; {MORE}")
         if id(pair) in failed
         else _with_testimony(finding, hear(pair))
         for pair, finding in accused
         if pair is not None
     ]
     findings = [finding for finding in heard if finding.state == "found"][:top_k]
-    suspected = [finding for finding in heard if finding.state == "suspected"][:top_k]
+    suspected = [finding for finding in heard if finding.state == "suspected"][: 2 * top_k]
     others = [
         (None, replace(finding, state="candidate", reason=failed[id(pair)], examples=(), affected=()))
         for finding, pair in zip(made[len(accusations) :], order[len(accusations) :], strict=False)

@@ -16,6 +16,7 @@ from symbal_hf.results.validation import Validated, Validation
 Thumbnail = Callable[[str], bytes | None]
 MAX_IDS = 200  # listed per finding; the rest is in findings.json
 MAX_REASONS = 50
+SUSPECTED_CARDS = 6  # examples of a pair that is only suspected
 
 
 def write_report(
@@ -59,15 +60,19 @@ def write_report(
     environment.filters.update(percent=percent, p_value=p_value, number=number, integer=integer, as_data=as_data)
     environment.filters.update(bars=bars, cut=cut, place=place, groups=groups)
     images = _images(result, thumbnail)
-    looked = [(f, _validated(validation, f)) for f in result.findings]
+
+    def section(finding: Finding, most: int | None = None) -> dict[str, Any]:
+        second = _validated(validation, finding)
+        return {"finding": finding, "second": second, "cards": cards(finding, images, second)[:most]}
+
     found = {(f.textual_error, f.visual_feature) for f in result.findings}
     html = environment.get_template("report.html.jinja").render(
         title=title,
         note=note,
         result=result,
         validation=validation,
-        sections=[{"finding": f, "second": v, "cards": cards(f, images, v)} for f, v in looked],
-        suspected=[(f, _validated(validation, f)) for f in result.suspected],
+        sections=[section(f) for f in result.findings],
+        suspected=[section(f, SUSPECTED_CARDS) for f in result.suspected],
         suspects=[(f, f.state) for f in result.suspects],
         asked=[(f, "found" if (f.textual_error, f.visual_feature) in found else "not found") for f in result.asked],
         map=result.fact_map,
@@ -90,6 +95,7 @@ def _images(result: AuditResult, thumbnail: Thumbnail | None) -> dict[str, bytes
     if thumbnail is None:
         return {}
     rows = dict.fromkeys(e.row_id for f in result.findings for e in f.examples)
+    rows |= dict.fromkeys(e.row_id for f in result.suspected for e in f.examples[:SUSPECTED_CARDS])
     jpegs: dict[str, Any] = {row: thumbnail(row) for row in rows}
     return {row: jpeg for row, jpeg in jpegs.items() if jpeg}
 

@@ -14,6 +14,7 @@ from scipy import sparse
 from symbal_hf.auditing.competence import competence, more_than_missed
 from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import Evidence
+from symbal_hf.auditing.judged import _believed
 from symbal_hf.auditing.judges.protocol import Beliefs, log_ratio_of
 from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.auditing.verdict import conclude
@@ -168,6 +169,20 @@ def test_a_judge_alone_is_believed_as_far_as_it_rejects_more_than_it_was_measure
         result = conclude(measured, association_pairs(measured))
         assert ("lamp" in {f.textual_error for f in result.findings}) == found
         assert found or "lamp" in {f.textual_error for f in result.suspected}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_captions_are_believed_of_what_an_image_shows_but_for_what_they_often_misstate(seed):
+    made, there = evidence(seed, wrong=0.6)
+    named, denied = made.concepts.mentions(), made.beliefs.known < 0.3
+    believed = _believed(made) > 0.5
+    for concept in (2, 3, 4):
+        doubted = named[:, concept] & denied[:, concept]
+        assert there[doubted, concept].all() and believed[named[:, concept] & ~denied[:, concept], concept].all()
+    false = named[:, T] & ~there[:, T]
+    assert false.sum() > 50 and believed[false, T].mean() < 0.1
+    true = named[:, T] & there[:, T]
+    assert believed[true, T].mean() > 0.9
 
 
 def test_other_captions_of_the_same_images_are_a_control_where_no_second_judge_is():
