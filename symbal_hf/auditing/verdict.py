@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,9 @@ from symbal_hf.auditing.association import Pair
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.testimony import Testimony, testimony_of
 from symbal_hf.language.concepts import same_thing
-from symbal_hf.language.naming import distinct, fuller_name, plain_names
+from symbal_hf.language.naming import distinct, fuller_name, other_names, plain_names
 from symbal_hf.results.findings import Affected, AuditResult, Example, Finding
-from symbal_hf.stats.contingency import risk_ratio
+from symbal_hf.stats.contingency import risk_ratio, stratified_greater
 
 # Where few rows show v, their statements alone prove little: then all statements of t count, at a surer level.
 SURER, MOSTLY_FALSE = 0.02, 0.5
@@ -66,23 +67,25 @@ def conclude(
     if suspects and not findings:
         top = suspects[0]
         why = f"the strongest suspect, {top.textual_error!r} with {top.visual_feature!r}: {top.reason}"
-    facts = evidence.concepts.facts
     return AuditResult(
         verdict="systematic" if findings else "none",
         findings=tuple(findings),
         suspects=tuple(suspects),
-        counts={
-            "rows": len(evidence.data),
-            "rows_skipped": len(evidence.data.skipped),
-            "images": evidence.units.count(len(evidence.data)),
-            "facts": len(facts),
-            "concepts": len(evidence.concepts.names),
-            "claims": int(evidence.concepts.by_fact.nnz),
-            "pairs_ranked": len(pairs),
-        },
+        counts={**_counts(evidence), "pairs_ranked": len(pairs)},
         skipped=evidence.data.skipped,
         why_none=None if findings else why or "no statement in the captions looks false more often than chance allows",
     )
+
+
+def _counts(evidence: Evidence) -> dict[str, int]:
+    return {
+        "rows": len(evidence.data),
+        "rows_skipped": len(evidence.data.skipped),
+        "images": evidence.units.count(len(evidence.data)),
+        "facts": len(evidence.concepts.facts),
+        "concepts": len(evidence.concepts.names),
+        "claims": int(evidence.concepts.by_fact.nnz),
+    }
 
 
 def _own_name(evidence: Evidence, pair: Pair) -> int:
@@ -218,4 +221,20 @@ def finding_of(evidence: Evidence, pair: Pair, errors: Sequence[int], features: 
         state="asked",
         missed_with=missed[0],
         missed_without=missed[1],
+        **_beside_other(evidence, pair),
     )
+
+
+def _beside_other(evidence: Evidence, pair: Pair) -> dict[str, Any]:
+    """Whether v matters among images that are alike in the strongest feature beside it."""
+    same = other_names(evidence.concepts, pair.feature, similar=evidence.similar)
+    other = next((feature for feature in pair.features[1:] if not same[feature]), None)
+    if other is None:
+        return {}
+    units, shown = evidence.units, evidence.shows[:, other] | evidence.concepts.stated(other)
+    wrong, has = units.any(pair.wrong), units.any(pair.has_feature)
+    lacking = wrong | (units.largest(evidence.beliefs.known[:, pair.error]) < MOSTLY_FALSE)
+    strata = [lacking & units.any(shown), lacking & ~units.any(shown)]
+    counts = [np.array([int((rows & what).sum()) for rows in strata]) for what in (has, wrong, lacking)]
+    p = stratified_greater(int((lacking & wrong & has).sum()), *counts)
+    return {"other_feature": evidence.concepts.names[other], "p_beside_other": p}

@@ -113,6 +113,9 @@ class Finding(Rates):
             the judge would then have missed in these shares of the images with v, and without, whose captions state t;
             None where the truth was given.
         reason: why it is not found, and what would settle it; "" of a finding.
+        other_feature: the strongest feature beside v, which images with v may show as well; None where there is none.
+        p_beside_other: exact one-sided p of v among images that are alike in that one (Gart 1970): where it is not
+            small, the error may go with the other feature instead.
 
     >>> finding = Finding(
     ...     "sink", "toilet", ("sink",), ("toilet",), 0.5, 9.0, 4.0, 20.0, 1e-6, 1e-4, 30, 40, 10, 120
@@ -146,6 +149,8 @@ class Finding(Rates):
     missed_with: float | None = None
     missed_without: float | None = None
     reason: str = ""
+    other_feature: str | None = None
+    p_beside_other: float | None = None
 
     @property
     def confirmation(self) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import symbal_hf
 from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import gather
-from symbal_hf.auditing.verdict import conclude
+from symbal_hf.auditing.verdict import conclude, finding_of
 from symbal_hf.core.store import Store
-from symbal_hf.data.table import AuditData
+from symbal_hf.data.table import AuditData, load_data
 from symbal_hf.models.composition import Composition
 from symbal_hf.models.parts import Parts
 
 NAMES = ("sink", "toilet", "dog", "cat", "car", "boat", "lamp", "chair")
+SINK, TOILET, DOG = 0, 1, 2
 WORDS = dict.fromkeys(NAMES, ())
 
 
@@ -130,3 +133,22 @@ def test_what_a_thing_is_said_to_have_is_no_other_thing(words):
     rows += [{"id": i, "caption": "A dog.", "objects": ["dog"]} for i in range(60, 400)]
     result = symbal_hf.audit(rows, vocabulary={"chair": ["seat", "stool"], "toilet": [], "dog": []})
     assert not result.findings
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_finding_says_whether_its_feature_matters_where_the_strongest_other_one_is_alike(seed, tmp_path):
+    rng, there, stated = world(3000, seed)
+    there[:, DOG] |= there[:, TOILET] & (rng.random(3000) < 0.7)  # dogs go with toilets, and with no error
+    there[:, SINK] &= ~there[:, TOILET]
+    stated[:, SINK] = there[:, SINK] | (there[:, TOILET] & (rng.random(3000) < 0.5))
+    (finding,) = (result := audit(rows_of(there, stated), store=Store(tmp_path / "s"))).findings
+    assert (finding.textual_error, finding.visual_feature, finding.other_feature) == ("sink", "toilet", "dog")
+    assert finding.p_beside_other < 1e-20 and result.verdict == "systematic"
+    data = load_data(rows_of(there, stated), objects_column="objects")
+    parts = Parts(Composition(scorer_1="objects", scorer_2="objects"), Store(tmp_path / "t"))
+    made = gather(data, parts, vocabulary=WORDS)
+    (pair, *_) = [p for p in association_pairs(made) if made.concepts.names[p.error] == "sink"]
+    dog, toilet = (made.concepts.names.index(name) for name in ("dog", "toilet"))
+    swapped = replace(pair, feature=dog, features=(dog, toilet), scores=(1.0, 1.0), has_feature=there[:, DOG])
+    told = finding_of(made, swapped, [pair.error])
+    assert (told.other_feature, told.visual_feature) == ("toilet", "dog") and told.p_beside_other > 1e-3
