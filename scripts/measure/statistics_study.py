@@ -166,7 +166,7 @@ def strong_pairs(rows: Rows, kind: str, seed: int) -> Iterator[str]:
     """Of 14 pairs whose t few images or none show, and of 35 others, how many are found."""
     yield "| truth | t in | pairs found | other findings |\n|---|---|---|---|"
     for images in (0, 1, 5, 50, None):
-        hits, strange, missed, n = list[bool](), 0, list[Any](), 2000 if kind == "objects" else 800
+        hits, strange, missed, n = list[bool](), 0, list[Any](), 2000
         for turn, (t, v) in enumerate(rows.pairs):
             if len(hits) == (35 if images is None else 14) or (kind == "reference" and images != 0):
                 break
@@ -189,10 +189,10 @@ def strong_pairs(rows: Rows, kind: str, seed: int) -> Iterator[str]:
 def clean(rows: Rows, kind: str, runs: int, seed: int) -> Iterator[str]:
     """People's captions as they are, with errors of one thing and of ten at random: every finding is false."""
     yield "| truth | captions | audits with a finding |\n|---|---|---|"
-    for things, errors in ((0, 0), (1, 60), (10, 30))[: 3 if kind == "objects" else 1]:
+    for things, errors in ((0, 0), (1, 60), (10, 30)):
         hits = []
         for run in range(seed, seed + runs):
-            base = rows.part(run, 1000 if kind == "objects" else 300, kind=kind)
+            base = rows.part(run, 1000 if kind == "objects" else 2000, kind=kind)
             usual = [c for c, n in Counter(o for row in base.objects for o in row).items() if n < len(base) / 2]
             captions = base.captions
             for t in random.Random(run).sample(sorted(usual), things):

@@ -20,7 +20,7 @@ from symbal_hf.auditing.judges.second import FEWEST_AGREED, LEAST_AUC, SEES_NONE
 LEAST_FALSE = 0.15  # of the rejected rows, at the lower end, that a witness must hold to be false
 MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
 MOST_AGREED = 100  # rows by which a witness shows that it sees t
-SILENCE = 0.015  # of comparable statements, those which references leave out as much
+SILENCE = 0.01  # of comparable statements, those which references leave out as much
 SHOWN = 0.5
 LEVEL = 0.05  # at which a judge must reject more than it is known to miss
 
@@ -106,7 +106,7 @@ def _by_references(evidence: Evidence, pair: Pair, name: str) -> Testimony:
         return Testimony("references", rejected, rejected)
     reason = (
         f"references may only leave {name!r} out there: captions state it in so many more images than references do "
-        f"that {silent:.0%} of what is stated as often is left out as much ({SILENCE:.1%} at most are asked for); give "
+        f"that {silent:.0%} of what is stated as often is left out as much ({SILENCE:.0%} at most are asked for); give "
         "objects or images, or let a person look at 20 of them (symbal validate --human-template)"
     )
     return Testimony(None, 0, rejected, reason)
