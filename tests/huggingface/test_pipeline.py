@@ -28,7 +28,7 @@ from symbal_hf.models.composition import preset_names
 
 TASK = "systematic-misalignment"
 OLD = Path(__file__).parents[1] / "assets" / "version_0_1"
-PAIR = ("lamp", "car")
+PAIR = ("dog", "car")  # what both judges see in drawings
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +106,12 @@ def test_what_is_no_dataset_is_refused_in_a_sentence(auditor, dataset, made, com
 
 
 def test_options_may_come_early_or_late_and_the_later_wins(rows):
-    strict = pipeline(TASK, tau=0.99, method="association", output="result")
+    strict = pipeline(TASK, min_rate=0.99, method="association", output="result")
     result = strict(rows)
-    assert (result["verdict"], result["findings"], result["provenance"]["tau"]) == ("none", [], 0.99)
-    assert pairs(strict(rows, tau=0.5, output="findings")) == [PAIR]
-    assert strict(rows)["provenance"]["tau"] == 0.99  # a call changes no other call
-    assert strict(rows, output="prediction") == symbal_hf.audit(rows, tau=0.99).prediction()
+    assert (result["verdict"], result["findings"], result["provenance"]["min_rate"]) == ("none", [], 0.99)
+    assert pairs(strict(rows, min_rate=0.05, output="findings")) == [PAIR]
+    assert strict(rows)["provenance"]["min_rate"] == 0.99  # a call changes no other call
+    assert strict(rows, output="prediction") == symbal_hf.audit(rows, min_rate=0.99).prediction()
 
 
 def test_an_option_that_does_not_exist_is_named(auditor, rows):
@@ -303,14 +303,14 @@ def test_a_function_may_score_and_another_may_name(base, rows):
 
     def summarizer(texts):
         asked.append(texts)
-        return ["Lamp", "lamp ", "dog"] if any("lamp" in text.lower() for text in texts) else ["car"]
+        return ["Dog", "dog ", "lamp"] if any("dog" in text.lower() for text in texts) else ["car"]
 
     assert pairs(pipeline(TASK, scorer=scorer)(rows))[0] == PAIR
     assert seen and max(seen) <= 64
     references = [row | {"references": [f"There is a {' and a '.join(sorted(base.objects[i]))}."]}
                   for i, row in enumerate(rows)]  # fmt: skip
     named = pipeline(TASK, scorer=scorer, summarizer=summarizer, method="paper", output="prediction")
-    assert named(references)["textual_error"][:2] == ["lamp", "dog"]
+    assert named(references)["textual_error"][:2] == ["dog", "lamp"]
     assert len(asked) >= 2
 
 

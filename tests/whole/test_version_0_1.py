@@ -17,6 +17,7 @@ from command import symbal
 import symbal_hf
 from symbal_hf.core.errors import ChatFailed
 from symbal_hf.core.store import Store
+from symbal_hf.models.encoders.lite import LiteVision
 
 ROOT = Path(__file__).parents[2]
 OLD = ROOT / "tests" / "assets" / "version_0_1"
@@ -129,12 +130,14 @@ def test_a_page_is_made_of_old_results(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_audit_done_again_has_the_same_verdict_and_the_same_pairs(name: str, tmp_path: Path) -> None:
     found, old = repeat(name, Store(tmp_path / "empty.sqlite")).to_dict(), told(name)
-    for key in ("verdict", "skipped"):
-        assert json.loads(json.dumps(found[key])) == old[key], key
+    """Of what references alone say so few rows no longer prove it: it is suspected."""
+    doubted = [one for one in found["suspects"] if one["state"] == "suspected"] if "reference" in name else []
+    assert json.loads(json.dumps(found["skipped"])) == old["skipped"]
+    assert found["verdict"] == ("none" if doubted and not found["findings"] else old["verdict"])
     assert [found["counts"][key] for key in ("rows", "facts")] == [old["counts"][key] for key in ("rows", "facts")]
     table = ("textual_error", "visual_feature", "errors_with_feature", "rows_with_feature")
-    now, before = ({tuple(f[key] for key in table) for f in result["findings"]} for result in (found, old))
-    assert before <= now
+    now = {tuple(one[key] for key in table) for one in [*found["findings"], *doubted]}
+    assert {tuple(one[key] for key in table) for one in old["findings"]} <= now
     assert found["provenance"]["rows_sha256"] == old["provenance"]["rows_sha256"]
 
 
@@ -148,6 +151,9 @@ def test_an_old_store_spares_every_embedding_and_every_question(
     def never(self: torch.nn.Module, *_: Any, **__: Any) -> None:
         raise AssertionError(f"{type(self).__name__} computed what the store holds")
 
+    if name == "results_embedding":  # features that no caption speaks of, and the second judge, were not asked for then
+        monkeypatch.setattr(LiteVision, "regions", never)
+        repeat(name, Store(tmp_path / "store.sqlite"))
     monkeypatch.setattr(torch.nn.Module, "__call__", never)
     found, old = repeat(name, Store(tmp_path / "store.sqlite")).to_dict(), told(name)
     assert found["verdict"] == old["verdict"] and found["counts"]["facts"] == old["counts"]["facts"]

@@ -217,9 +217,11 @@ def test_a_dead_decoding_process_is_one_sentence(zoo, tmp_path, monkeypatch):
 def test_what_the_first_version_stored_is_found_again(tmp_path, monkeypatch):
     import symbal_hf
 
-    monkeypatch.setattr(MiniLM, "encode", lambda *_, **__: pytest.fail("a stored text was encoded again"))
-    monkeypatch.setattr(LiteVision, "regions", lambda *_: pytest.fail("a stored image was encoded again"))
     store = Store(shutil.copy(OLD / "store.sqlite", tmp_path / "store.sqlite"))
+    monkeypatch.setattr(LiteVision, "regions", lambda *_: pytest.fail("a stored image was encoded again"))
+    # Features that no caption speaks of, and the second judge, were not asked for then.
+    symbal_hf.audit(OLD / "rows" / "pictures.jsonl", store=store, scorer="embedding")
+    monkeypatch.setattr(MiniLM, "encode", lambda *_, **__: pytest.fail("a stored text was encoded again"))
     before = store.kinds()
     for source, folder, options in (
         ("captions.jsonl", "results_reference_40", {"scorer": "reference", "limit": 40}),
