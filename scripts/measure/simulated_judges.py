@@ -16,9 +16,10 @@ from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import Evidence
 from symbal_hf.auditing.judged import LACKS
 from symbal_hf.auditing.judges.protocol import UNMEASURED, Beliefs, Measured, ScorerName, log_ratio_of
-from symbal_hf.auditing.units import units_of
+from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.auditing.verdict import conclude
 from symbal_hf.data.table import AuditData
+from symbal_hf.followup.human_labels import second_look_on
 from symbal_hf.language.concepts import Concepts
 from symbal_hf.language.facts import Facts
 from symbal_hf.results.findings import AuditResult
@@ -266,6 +267,29 @@ def _looked(case: Scenario, world: World, shift: NDArray[np.float64]) -> NDArray
         for c in range(world.shows.shape[1]):
             presence[:, c] = np.clip(right.fit_transform(presence[:, c], world.shows[:, c]), 1e-3, 1 - 1e-3)
     return presence
+
+
+# What a second look adds to the signal of t beside v, in which share of these images.
+LOOKS = {"even": (0.0, 1.0), "1 sd weaker beside v": (-1.0, 1.0), "blind to half of t beside v": (-SECOND, 0.5)}
+
+
+def second_look(case: Scenario, seed: int, look: str) -> str | None:
+    """What `symbal validate` says of the accusation of (t, v); None where the audit makes none."""
+    run = run_of(case, seed)
+    if run.pair is None:
+        return None
+    t, v = run.pair
+    result = verdict(simulated(run.told, run.presence))
+    names = thing_names(run.told.shape[1])
+    accused = (f for f in result.suspected if (f.textual_error, f.visual_feature) == (names[t], names[v]))
+    if (finding := next(accused, None)) is None:
+        return None
+    weaker, share = LOOKS[look]
+    shift, both = np.zeros(run.world.shows.shape), run.world.shows[:, t] & run.world.shows[:, v]
+    shift[both & (run.world.rng.random(len(both)) < share), t] = weaker
+    sees, ids = run.world.presence(shift, SECOND)[:, t] > 0.5, [str(i) for i in range(len(both))]
+    erroneous = (run.told[:, t] & ~sees).astype(np.float64)
+    return str(second_look_on(finding, ids, erroneous, run.told[:, t], units=Units())["says"])
 
 
 def random_errors(

@@ -21,6 +21,7 @@ import numpy as np
 from eval_planted import pairs_of
 from numpy.typing import NDArray
 from simulated_judges import (
+    LOOKS,
     SCENARIOS,
     SECOND,
     STATED,
@@ -28,6 +29,7 @@ from simulated_judges import (
     measured,
     random_errors,
     run_of,
+    second_look,
     simulated,
     verdict,
 )
@@ -97,6 +99,19 @@ def blind_spots(runs: int, first: int, only: str) -> Iterator[str]:
                 hits[judge].append((bool(result.findings), bool(result.suspected)))
         for judge, some in hits.items():
             yield f"| {name} | {judge} | {share([f for f, _ in some])} | {np.mean([s for _, s in some]):.2f} |"
+
+
+def second_looks(runs: int, first: int) -> Iterator[str]:
+    """Shares of accusations by one judge alone that a second look confirms."""
+    yield "| accused | second look | confirmed | contradicted |\n|---|---|---|---|"
+    for name, case in SCENARIOS.items():
+        if name[0] not in "CDr":
+            continue
+        for look in LOOKS:
+            said = [one for seed in range(first, first + runs) if (one := second_look(case, seed, look)) is not None]
+            if said:
+                contradicted = np.mean([word == "contradicted" for word in said])
+                yield f"| {name} | {look} | {share([word == 'confirmed' for word in said])} | {contradicted:.2f} |"
 
 
 class Rows:
@@ -281,7 +296,9 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="folder with coco/, mllm_coco/ and symbalbench_table3.csv")
-    parser.add_argument("--line", nargs="*", choices=("strong", "clean", "several", "images", "blind"), default=None)
+    parser.add_argument(
+        "--line", nargs="*", choices=("strong", "clean", "several", "images", "blind", "looks"), default=None
+    )
     parser.add_argument("--truth", nargs="*", choices=("objects", "reference"), default=["objects", "reference"])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--first-seed", type=int, default=1000, help="runs with others were used for choosing")
@@ -295,6 +312,7 @@ def main() -> None:
         "several": [partial(several, rows, min(runs, 40), seed)],
         "images": [partial(random_images, rows, runs, seed)],
         "blind": [partial(blind_spots, runs, seed, options.scenario)],
+        "looks": [partial(second_looks, runs, seed)],
     }
     for name in options.line or lines:
         for table in lines[name]:

@@ -155,6 +155,35 @@ def verdict_of(finding: Finding, confirmed: int, asked: int) -> PersonSays:
     return "confirmed" if fisher_greater(a, n1, a + b, n1 + n0) < ALPHA else "open"
 
 
+def second_look_on(
+    finding: Finding, ids: Sequence[str], erroneous: NDArray[np.floating], stated: NDArray[np.bool_], *, units: Units
+) -> dict[str, Any]:
+    """Of the rejected rows with v how many a second look confirms, and what follows, as fields of `Validated`.
+
+    A second look misses t as well, and what the audit misses more often than other things. How often at most is told by
+    the statements that the audit accepts (upper end, Wilson 95 %); so many are taken off (Rogan and Gladen 1978), and
+    what is left is held to what people's answers are.
+
+    Args:
+        finding: the finding.
+        ids: of N rows.
+        erroneous: (N,) 1, 0 and NaN (undecided) of the second look.
+        stated: (N,) the caption states t.
+        units: which rows show one image; it counts once.
+    """
+    decided, wrong = ~np.isnan(erroneous), erroneous > 0
+    looked_at = units.first(decided & rejected_with_feature(finding, ids))
+    accepted = units.first(decided & stated & ~np.isin(np.array(ids, object), finding.affected_ids))
+    confirmed, asked = int((wrong & looked_at).sum()), int(looked_at.sum())
+    missed = min(wilson(int((wrong & accepted).sum()), int(accepted.sum()))[1], 1 - 1e-9)
+    says: PersonSays = "open"
+    if asked and wilson(confirmed, asked)[1] < TRUE_MOSTLY:
+        says = "contradicted"
+    elif asked and verdict_of(finding, int(max(0, confirmed - missed * asked) / (1 - missed)), asked) == "confirmed":
+        says = "confirmed"
+    return {"rejected_confirmed": confirmed, "rejected_rows": asked, "says": says}
+
+
 def rejected_with_feature(finding: Finding, ids: Sequence[str]) -> NDArray[np.bool_]:
     """(N,) of these rows, whether the audit rejects the caption's statement of t and sees v in the image."""
     return np.isin(np.array(ids, object), [row.row_id for row in finding.affected if row.has_feature])

@@ -24,6 +24,7 @@ from symbal_hf.followup.human_labels import (
     read_labels,
     rejected_with_feature,
     rows_to_label,
+    second_look_on,
     template_rows,
     write_template,
 )
@@ -98,14 +99,12 @@ def validate(
     changed = {name: options[name] for name in names_of(Reading) if name in options}
     look = look_again(result, data=data, source=source, vocabulary=vocabulary, **shared, **changed)
     labels = Labels() if looking.human is None else read_labels(looking.human, errors=look.errors, ids=look.data.ids)
-    looking = _settled(look, looking)
-    refuse_unread(looking, values_of(asking), values_of(placing))
+    looking = _settled(look, looking, asking, placing)
     detector = load_detector(
         looking.detector, placing, vocabulary=look.vocabulary, batch_size=looking.batch_size, store=shared["store"]
     )
     seen, seen_errors = _detected(detector, look, with_errors=looking.scorer == "detector", progress=progress)
-    cut = detector.threshold if looking.threshold is None else looking.threshold
-    cut, fitted = (cut, None) if looking.calibrate is None else _calibrated(look, detector, seen)
+    cut, fitted = _cut(look, looking, detector, seen)
     feature = _at_least(seen.scores, cut)
     shown = None if seen_errors is None else _at_least(seen_errors, cut)
     references = judge_references(look, looking, asking, placing, seen=shown, **shared)
@@ -114,7 +113,9 @@ def validate(
         t, v, has, wrong = finding.textual_error, finding.visual_feature, feature[:, i], references.erroneous[:, i]
         rejected, stated = rejected_with_feature(finding, ids), look.named[:, i]
         said = person_on(labels.of, finding, ids, wrong, rejected, units=units, seed=chance.seed)
-        findings.append(compare_rates(t, v, has, wrong, stated=stated, human=said, boxes=boxes, state=finding.state))
+        second = {} if references.scorer == "audit" else second_look_on(finding, ids, wrong, stated, units=units)
+        one = compare_rates(t, v, has, wrong, stated=stated, human=said, boxes=boxes, state=finding.state)
+        findings.append(replace(one, **second))
         if looking.human_template is not None:
             drawn = rows_to_label(stated, has, units.first(rejected), rows=looking.human_rows or 100, seed=chance.seed)
             lines += template_rows(look.data, t, v, drawn, look.sentences(i))
@@ -139,8 +140,8 @@ def validate(
     return Validation(detector.name, references.scorer, alone, tuple(findings), provenance)
 
 
-def _settled(look: Look, looking: Looking) -> Looking:
-    """The options with the detector and the scorer that "auto" is for these rows."""
+def _settled(look: Look, looking: Looking, asking: Asking, placing: Placing) -> Looking:
+    """The options with what "auto" is for these rows; what neither detector nor scorer would look at is refused."""
     detector, scorer = looking.detector, looking.scorer
     if isinstance(detector, str) and detector == "auto":
         if look.known_to_objects(look.features):
@@ -151,7 +152,16 @@ def _settled(look: Look, looking: Looking) -> Looking:
         scorer = "objects" if look.known_to_objects(look.errors) else "detector"
     if isinstance(detector, str) and detector != "objects":
         images_of(look.data, detector)  # before weights are fetched in vain
-    return replace(looking, detector=detector, scorer=scorer)
+    looking = replace(looking, detector=detector, scorer=scorer)
+    refuse_unread(looking, values_of(asking), values_of(placing))
+    return looking
+
+
+def _cut(look: Look, looking: Looking, detector: Detector, seen: Seen) -> tuple[float, dict[str, Any] | None]:
+    """The score from which on something counts as seen, and how it was fitted, where it was."""
+    if looking.calibrate is not None:
+        return _calibrated(look, detector, seen)
+    return detector.threshold if looking.threshold is None else looking.threshold, None
 
 
 def compare_rates(

@@ -74,6 +74,8 @@ class Validated(Rates):
             `errors_with_feature` are rejected. `stated_without_feature` likewise.
         p_value_stated: one-sided p that the rejected share among captions that state t is no larger with v. The risk
             ratio alone misleads: where t is merely common beside v and now and then missed, it is large as well.
+        rejected_confirmed: of the rows with v that the audit rejects, `rejected_rows` that could be judged, those that
+            the second look rejects as well; `says` what follows, its own misses taken off; None in files of before.
         human: what a person's labels say, or None where none were given.
         state: of the finding in the audit; None in files of before.
         boxes: what the detector saw in the finding's example rows, by row id.
@@ -96,6 +98,9 @@ class Validated(Rates):
     stated_without_feature: int = 0
     p_value_stated: float = 1.0
     state: State | None = None
+    rejected_confirmed: int = 0
+    rejected_rows: int = 0
+    says: PersonSays | None = None
 
     @property
     def person_says(self) -> str:

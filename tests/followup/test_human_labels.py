@@ -14,10 +14,11 @@ from sklearn.metrics import cohen_kappa_score
 from typer.testing import CliRunner
 
 import symbal_hf
+from symbal_hf.auditing.units import Units
 from symbal_hf.cli.app import app
 from symbal_hf.core.errors import BadData
-from symbal_hf.followup.human_labels import FIRST, LABEL, TEMPLATE, rows_to_label, verdict_of
-from symbal_hf.results.findings import load_result
+from symbal_hf.followup.human_labels import FIRST, LABEL, TEMPLATE, rows_to_label, second_look_on, verdict_of
+from symbal_hf.results.findings import Affected, Finding, load_result
 from symbal_hf.results.validation import load_validation
 from symbal_hf.stats.contingency import fisher_greater, wilson
 
@@ -184,3 +185,31 @@ def test_twenty_answers_confirm_what_is_mostly_right_and_not_what_is_right_by_ha
     said = [verdict_of(finding, yes, 20) for yes in range(21)]
     assert said == ["contradicted"] * 6 + ["open"] * 9 + ["confirmed"] * 6
     assert binom.sf(14, 20, 0.9) > 0.98 and binom.sf(14, 20, 0.5) < 0.025 and binom.sf(14, 20, 0.1) < 1e-9
+
+
+def accused(rejected):
+    """A finding whose rejected rows are these of N, all with v."""
+    finding = Finding("sink", "toilet", ("sink",), ("toilet",), 0.5, 9, 4, 20, 1e-6, 1e-4, 60, 80, 10, 400)
+    return replace(finding, affected=tuple(Affected(str(row), ("A sink.",), True) for row in np.flatnonzero(rejected)))
+
+
+def second(erroneous, rejected, units):
+    ids = [str(row) for row in range(len(rejected))]
+    found = second_look_on(accused(rejected), ids, erroneous, np.ones(len(rejected), bool), units=units)
+    return found["rejected_confirmed"], found["rejected_rows"], found["says"]
+
+
+@pytest.mark.parametrize(("misses", "says"), [(0.05, "confirmed"), (0.8, "open"), (0.9, "open")])
+def test_what_a_second_look_misses_elsewhere_is_taken_off_what_it_confirms(misses, says):
+    """60 rejected statements of which it sees none, and 200 that the audit accepts, of which it misses some."""
+    rejected = np.arange(260) < 60
+    erroneous = (rejected | (np.arange(260) >= 260 - 200 * misses)).astype(float)
+    erroneous[50:60] = np.where(np.arange(10) < 5, np.nan, 0.0)
+    assert second(erroneous, rejected, Units()) == (50, 55, says)
+
+
+def test_a_second_look_that_sees_what_was_rejected_contradicts_and_one_that_decides_nothing_is_open():
+    rejected = np.arange(100) < 20
+    assert second(np.zeros(100), rejected, Units()) == (0, 20, "contradicted")
+    assert second(np.full(100, np.nan), rejected, Units()) == (0, 0, "open")
+    assert second(rejected * 1.0, rejected, Units(np.arange(100) // 2))[:2] == (10, 10)
