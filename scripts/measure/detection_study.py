@@ -10,7 +10,7 @@ import argparse
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +116,47 @@ def planted(study: Study, most: int) -> None:
     print(f"found that was not planted: {len(stray)}", *others, sep="\n  ")
 
 
+TOGETHER: Mapping[str, Callable[..., tuple[tuple[str, str], ...]]] = {
+    "two pairs": lambda a, b: (a, b),
+    "three pairs": lambda a, b, c: (a, b, c),
+    "one t with two v": lambda a, b: (a, (a[0], b[1])),
+    "two t with one v": lambda a, b: (a, (b[0], a[1])),
+}
+
+
+def among(study: Study, findings: Sequence[Finding], t: str, v: str) -> bool:
+    """Whether one of the findings names t and v."""
+    return any(study.named([f.textual_error], t, 1) and study.named([f.visual_feature], v, 1) for f in findings)
+
+
+def several(study: Study, runs: int) -> None:
+    """Several errors at once, each at one of the two higher strengths: how many pairs are found, or suspected."""
+    print(f"\n| planted, {study.part} pairs, {runs} audits each | found | found or suspected | other findings |")
+    print("|---|---|---|---|")
+    for name, together in TOGETHER.items():
+        found, told_of, strange, rng, made = list[bool](), list[bool](), 0, random.Random(f"{study.part} {name}"), 0
+        while made < runs:
+            some = together(*rng.sample(study.pairs(), 3 if name == "three pairs" else 2))
+            names, captions = {t for t, _ in some} | {v for _, v in some}, list(study.base.captions)
+            if len(names) < (3 if "with" in name else 2 * len(some)):
+                continue
+            for t, v in some:
+                out = plant(captions, study.base.objects, textual_error=t, visual_feature=v, ids=study.base.ids,
+                            strength=rng.choice(STRENGTHS[1:]), seed=made, vocabulary=study.vocabulary)  # fmt: skip
+                if isinstance(out, Infeasible):
+                    break
+                captions = list(out.captions)
+            else:
+                made += 1
+                result = study.result(study.base.ids, captions, study.kept)
+                for t, v in some:
+                    found.append(among(study, result.findings, t, v))
+                    told_of.append(among(study, (*result.findings, *result.suspected), t, v))
+                strange += sum(not any(study.named([f.textual_error], t, 1) for t, _ in some) for f in result.findings)
+        shares = " | ".join(f"{np.mean(hits):.2f} {interval(hits)}" for hits in (found, told_of))
+        print(f"| {name} | {shares} | {strange} |", flush=True)
+
+
 def split(text: str) -> list[str]:
     """The sentences of a caption."""
     return [part if part.endswith(".") else f"{part}." for part in text.split(". ")]
@@ -201,6 +242,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--part", choices=("tuning", "test"), default="tuning")
     parser.add_argument("--planted", type=int, default=100)
+    parser.add_argument("--several", type=int, default=0)
     parser.add_argument("--hard", type=int, default=77)
     parser.add_argument("--halves", type=int, default=20)
     parser.add_argument("--people", type=int, default=40)
@@ -208,6 +250,8 @@ def main() -> None:
     study = Study(options.data, options.part)
     if options.planted:
         planted(study, options.planted)
+    if options.several:
+        several(study, options.several)
     if options.hard:
         hard_but_true(study, options.hard)
     if options.halves >= 0:
