@@ -10,11 +10,12 @@ import argparse
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from eval_planted import STRENGTHS, Bench, pairs_of
+from statistics_study import SEVERAL
 from tqdm import tqdm
 
 from benchmark_builder.bases.base import sentence
@@ -116,14 +117,6 @@ def planted(study: Study, most: int) -> None:
     print(f"found that was not planted: {len(stray)}", *others, sep="\n  ")
 
 
-TOGETHER: Mapping[str, Callable[..., tuple[tuple[str, str], ...]]] = {
-    "two pairs": lambda a, b: (a, b),
-    "three pairs": lambda a, b, c: (a, b, c),
-    "one t with two v": lambda a, b: (a, (a[0], b[1])),
-    "two t with one v": lambda a, b: (a, (b[0], a[1])),
-}
-
-
 def among(study: Study, findings: Sequence[Finding], t: str, v: str) -> bool:
     """Whether one of the findings names t and v."""
     return any(study.named([f.textual_error], t, 1) and study.named([f.visual_feature], v, 1) for f in findings)
@@ -133,7 +126,7 @@ def several(study: Study, runs: int) -> None:
     """Several errors at once, each at one of the two higher strengths: how many pairs are found, or suspected."""
     print(f"\n| planted, {study.part} pairs, {runs} audits each | found | found or suspected | other findings |")
     print("|---|---|---|---|")
-    for name, together in TOGETHER.items():
+    for name, together in SEVERAL.items():
         found, told_of, strange, rng, made = list[bool](), list[bool](), 0, random.Random(f"{study.part} {name}"), 0
         while made < runs:
             some = together(*rng.sample(study.pairs(), 3 if name == "three pairs" else 2))

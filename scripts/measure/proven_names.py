@@ -38,18 +38,22 @@ def low_end(stated: NDArray[np.bool_], presence: NDArray[np.floating]) -> float:
     return float(auc - 1.96 * sqrt(max(spread, 0)))
 
 
+def counts(stated: NDArray[np.bool_], presence: NDArray[np.floating]) -> tuple[int, int] | None:
+    """Images whose captions state a name, and those of them that the judge rejects; None where it is not proven."""
+    if stated.sum() < FEWEST or stated.all() or low_end(stated, presence) < LEAST:
+        return None
+    rejected = int((stated & (presence < LACKS)).sum())
+    return (int(stated.sum()), rejected) if rejected <= MOST_REJECTED * stated.sum() else None
+
+
 def proven(captions: list[str], images: list[str], parts: Parts) -> dict[str, tuple[int, int]]:
     """Name -> images whose captions state it, and those of them that the judge rejects, of names that reach the bar."""
     ids = tuple(map(str, range(len(images))))
     data = AuditData(ids, tuple(captions), None, None, Images(images, range(len(images)), None), (), "people")
     evidence, out = gather(data, parts), {}
     for index, name in enumerate(evidence.concepts.names):
-        stated = evidence.concepts.stated(index)
-        presence = evidence.beliefs.presence[:, index]
-        if stated.sum() >= FEWEST and not stated.all() and low_end(stated, presence) >= LEAST:
-            rejected = int((stated & (presence < LACKS)).sum())
-            if rejected <= MOST_REJECTED * stated.sum():
-                out[name] = int(stated.sum()), rejected
+        if (shown := counts(evidence.concepts.stated(index), evidence.beliefs.presence[:, index])) is not None:
+            out[name] = shown
     return out
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from proven_names import FEWEST, LEAST, MOST_REJECTED, low_end
+from proven_names import counts
 from scipy import sparse
 from sklearn.isotonic import IsotonicRegression
 
 from symbal_hf.auditing.engine import association_pairs
 from symbal_hf.auditing.evidence import Evidence
-from symbal_hf.auditing.judged import LACKS
 from symbal_hf.auditing.judges.protocol import UNMEASURED, Beliefs, Measured, ScorerName, log_ratio_of
 from symbal_hf.auditing.units import Units, units_of
 from symbal_hf.auditing.verdict import conclude
@@ -82,11 +81,8 @@ def thing_names(things: int) -> tuple[str, ...]:
 
 def measured(told: NDArray[np.bool_], presence: NDArray[np.float64]) -> Measured:
     """What a judge that believes in `presence` (M, P) shows on true captions, by the rule of the packaged names."""
-    out = {}
-    for name, stated, p in zip(thing_names(told.shape[1]), told.T, presence.T, strict=True):
-        if stated.sum() >= FEWEST and low_end(stated, p) >= LEAST:
-            out[name] = int(stated.sum()), int((stated & (p < LACKS)).sum())
-    return {name: (stated, missed) for name, (stated, missed) in out.items() if missed <= MOST_REJECTED * stated}
+    columns = zip(thing_names(told.shape[1]), told.T, presence.T, strict=True)
+    return {name: shown for name, stated, p in columns if (shown := counts(stated, p)) is not None}
 
 
 @dataclass(frozen=True)

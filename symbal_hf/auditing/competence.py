@@ -52,8 +52,27 @@ def more_than_missed(rejected: int, stated: int, elsewhere: tuple[int, int], *, 
     return float(nchypergeom_fisher(total + stated, missed + rejected, stated, bias).sf(rejected - 1))
 
 
+def spoken_beside(
+    said: NDArray[np.bool_], told: NDArray[np.floating], shown: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """How often captions, and references, speak of each concept beside each feature, and which of these compare.
+
+    Args:
+        said: (N, P) the caption names the concept.
+        told: (N, P) share of the row's references that names it.
+        shown: (N, P) the image shows it.
+
+    Returns:
+        (P, P) rows, (P, P) sums of shares, and (P, P) what is stated and shown often enough to be compared with.
+    """
+    by_captions, by_references = (one.T.astype(np.float64) @ shown for one in (said, told))
+    comparable = (by_captions >= FEWEST_ROWS) & (shown.sum(0) >= FEWEST_ROWS)
+    np.fill_diagonal(comparable, False)
+    return by_captions, by_references, comparable
+
+
 def as_unspoken(
-    said: NDArray[np.bool_], told: NDArray[np.floating], shown: NDArray[np.bool_], t: int, v: NDArray[np.bool_]
+    beside: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]], t: int, stated: float, spoken: float
 ) -> float:
     """P-value of "references leave t out beside v no more than they leave out other things".
 
@@ -61,22 +80,17 @@ def as_unspoken(
     of t beside v by a larger multiple of what references do than of nearly anything else say what is not there.
 
     Args:
-        said: (N, P) the caption names the concept.
-        told: (N, P) share of the row's references that names it.
-        shown: (N, P) the image shows it.
-        t: the index of the concept; `v` (N,) rows that show the feature.
+        beside: of `spoken_beside`.
+        t: the index of the concept.
+        stated: rows with the feature whose caption names it; `spoken` sums the shares of their references that do.
 
     Returns:
         Of concepts beside features that captions state about as often, the share that is as unspoken of in references;
         where there are few, and none is, how likely another would be.
     """
-    by_captions = said.T.astype(np.float64) @ shown
-    by_references = told.T.astype(np.float64) @ shown
-    comparable = (by_captions >= FEWEST_ROWS) & (shown.sum(0) >= FEWEST_ROWS)
+    by_captions, by_references, comparable = beside[0], beside[1], beside[2].copy()
     comparable[t], comparable[:, t] = False, False
-    np.fill_diagonal(comparable, False)
     captions, references = by_captions[comparable], by_references[comparable]
-    stated, spoken = float(said[v, t].sum()), float(told[v, t].sum())
     near = np.argsort(np.abs(np.log(captions / max(stated, 1))), kind="stable")[:COMPARED]
     times = np.log((captions[near] + 0.5) / (references[near] + 0.5))
     own = float(np.log((stated + 0.5) / (spoken + 0.5)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbal_hf.auditing.association import EACH_ROW, FEWEST_MENTIONS
-from symbal_hf.auditing.competence import Competence, competence, missed_elsewhere
+from symbal_hf.auditing.competence import Competence, competence, missed_elsewhere, spoken_beside
 from symbal_hf.auditing.judges.by_name import Case, describe, judge_of
 from symbal_hf.auditing.judges.lite_witness import LiteWitness
 from symbal_hf.auditing.judges.protocol import Beliefs, Columns, Embed, Judge, beliefs, fact_alignment, log_ratio_of
@@ -84,8 +84,15 @@ class Evidence:
 
     @cached_property
     def told(self) -> NDArray[np.float32] | None:
-        """(N, P) share of the row's references that names each concept; None where references are no judge."""
+        """(N, P) share of the row's references that names each concept; None where there are no references."""
         return None if self.naming is None else self.naming(self.concepts.names)
+
+    @cached_property
+    def spoken(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """How often captions, and references, speak of each concept beside each feature; of each image one row."""
+        assert self.told is not None  # else nobody asks
+        said, one = self.concepts.mentions(), self.units.first(np.ones(len(self.told), bool))
+        return spoken_beside(said[one], self.told[one], (self.shows | said)[one])
 
     @property
     def witnesses(self) -> tuple[Witness, ...]:

@@ -21,7 +21,6 @@ LEAST_FALSE = 0.15  # of the rejected rows, at the lower end, that a witness mus
 MOST_LOOKED_AT, MOST_BESIDE = 400, 200  # rejected rows that a witness looks at, and rows beside them
 MOST_AGREED = 100  # rows by which a witness shows that it sees t
 SILENCE = 0.01  # of comparable statements, those which references leave out as much
-SHOWN = 0.5
 LEVEL = 0.05  # at which a judge must reject more than it is known to miss
 
 
@@ -48,9 +47,9 @@ def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     if beliefs.given_truth:
         rejected = int(evidence.units.first(pair.wrong & pair.has_feature).sum())
         return Testimony("objects", rejected, rejected)
-    told, by_text = evidence.told is not None, beliefs.scorer in ("reference", "text-only")
-    if told and by_text and (first := _by_references(evidence, pair, name)).witness:
-        return first
+    told = None if evidence.naming is None else _by_references(evidence, pair, name)
+    if (by_text := beliefs.scorer in ("reference", "text-only")) and told is not None and told.witness:
+        return told
     presence, stated = beliefs.known[:, pair.error], evidence.concepts.stated(pair.error)
     for witness in (one for one in evidence.witnesses if one.knows(name)):
         neither = _some(evidence, ~stated & (presence < SEES_NONE), MOST_AGREED)
@@ -58,8 +57,8 @@ def testimony_of(evidence: Evidence, pair: Pair, name: str) -> Testimony:
         if _sees(witness, name, agreed, neither):
             return _by_witness(evidence, witness, pair, name, agreed=agreed, neither=neither)
     # Captions of the same images by others, where they are not what accuses, are a control.
-    if told and ((last := _by_references(evidence, pair, name)).witness or by_text):
-        return last
+    if told is not None and (told.witness or by_text):
+        return told
     return _by_competence(evidence, pair, name)
 
 
@@ -99,10 +98,10 @@ def _by_references(evidence: Evidence, pair: Pair, name: str) -> Testimony:
     """References are no list of what is there: their silence counts as far as they are not as silent about all else."""
     rejected, told = int(evidence.units.first(pair.wrong & pair.has_feature).sum()), evidence.told
     assert told is not None
-    said, one = evidence.concepts.mentions(), evidence.units.first(np.ones(len(told), bool))
-    shown = (evidence.beliefs.known > SHOWN) | said
-    silent = as_unspoken(said[one], told[one], shown[one], pair.error, pair.has_feature[one])
-    if silent <= SILENCE and (said[one, pair.error] & pair.has_feature[one]).sum() >= FEWEST_ROWS:
+    beside = evidence.units.first(np.ones(len(told), bool)) & pair.has_feature
+    stated = float(evidence.concepts.stated(pair.error)[beside].sum())
+    silent = as_unspoken(evidence.spoken, pair.error, stated, float(told[beside, pair.error].sum()))
+    if silent <= SILENCE and stated >= FEWEST_ROWS:
         return Testimony("references", rejected, rejected)
     reason = (
         f"references may only leave {name!r} out there: captions state it in so many more images than references do "

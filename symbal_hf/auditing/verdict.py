@@ -34,15 +34,14 @@ def conclude(
     """The verdict over ranked pairs: those that pass every gate are findings."""
     hear = _hearing(evidence)
     judged = [(pair, _failed(evidence, pair, hear, tau=tau, alpha=alpha, min_rate=min_rate)) for pair in pairs]
-    # A judge that never sees t denies all of it: what it says of that comes last.
-    blind = ~evidence.may_see
-    passed = sorted((p for p, failed in judged if failed is None), key=lambda p: (blind[p.error], p.p, -p.scores[0]))
+    passed = sorted((p for p, failed in judged if failed is None), key=lambda p: (p.p, -p.scores[0]))
     failed = {id(pair): why for pair, why in judged if why is not None}
     missed = [pair for pair, why in judged if why is not None]
     suspicious = {id(pair): _is_suspicious(evidence, pair, alpha=alpha, min_rate=min_rate) for pair in missed}
     # What passed comes first, by the strength of the association; then what nearly does; what only looks wrong follows.
     accusations = [*passed, *(pair for pair in missed if suspicious[id(pair)])]
-    accusations.sort(key=lambda pair: bool(blind[pair.error]))
+    # A judge that never sees t denies all of it: what it says of that comes last.
+    accusations.sort(key=lambda pair: not evidence.may_see[pair.error])
     order = [*accusations, *(pair for pair in missed if not suspicious[id(pair)])]
     errors = [_own_name(evidence, pair) for pair in order]
     said = list(zip(order, errors, strict=True))[: max(20, 3 * top_k)]

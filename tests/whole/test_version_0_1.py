@@ -130,7 +130,7 @@ def test_a_page_is_made_of_old_results(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_audit_done_again_has_the_same_verdict_and_the_same_pairs(name: str, tmp_path: Path) -> None:
     found, old = repeat(name, Store(tmp_path / "empty.sqlite")).to_dict(), told(name)
-    """Of what references alone say so few rows no longer prove it: it is suspected."""
+    # What references alone say of so few rows no longer proves anything: it is suspected.
     doubted = [one for one in found["suspects"] if one["state"] == "suspected"] if "reference" in name else []
     assert json.loads(json.dumps(found["skipped"])) == old["skipped"]
     assert found["verdict"] == ("none" if doubted and not found["findings"] else old["verdict"])
